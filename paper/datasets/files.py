@@ -92,7 +92,11 @@ def read_members(path: Path, name: re.Pattern[str]) -> list[tuple[re.Match[str],
                 if match and stream:
                     members.append((match, stream.read()))
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
-        raise ValueError(f"{path.name} is a broken archive: {error}; delete it to download it again.") from error
+        if isinstance(error, FileNotFoundError | PermissionError):
+            raise
+        raise ValueError(
+            f"{path.name} is a broken archive ({type(error).__name__}: {error}). Delete it to have it downloaded again."
+        ) from error
     return members
 
 
@@ -117,19 +121,25 @@ def scale_columns(data: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray((data - low) / width, dtype=np.float64)
 
 
-def check_content(parts: Sequence[bytes], expected: str, source: Path) -> None:
+def check_content(parts: Sequence[bytes], expected: str, what: str, source: str) -> None:
     """Compare a hash of parsed rows with the one of the canonical data set.
 
     The bytes of a file may differ between sources (compression, extra members); the rows, in canonical order, may not:
     otherwise one seed would mean different draws in different places.
     """
-    if (digest := content_hash(parts)) != expected:
+    digest = content_hash(parts)
+    if digest != expected:
         raise ValueError(
-            f"{source} is not the expected data set: its rows have the sha256 {digest}, not {expected}. The file is "
-            "damaged or another version: delete it to have it downloaded again."
+            f"{what} read from {source} is not the expected data set: "
+            f"its rows have the sha256 {digest}, not {expected}. "
+            "The file is damaged or another version: delete it to have it downloaded again."
         )
 
 
 def content_hash(parts: Sequence[bytes]) -> str:
     """sha256 of byte strings, each preceded by its length so that no two sequences share one stream."""
-    return hashlib.sha256(b"".join(len(part).to_bytes(8, "little") + part for part in parts)).hexdigest()
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()

@@ -107,5 +107,5 @@ def _parse(path: Path) -> list[tuple[str, int, bytes]]:
     members = read_members(path, _MEMBER)
     messages = sorted((match[1], int(match[2]), text) for match, text in members)
     parts = [part for group, number, text in messages for part in (group.encode(), str(number).encode(), text)]
-    check_content(parts, _CONTENT, path)
+    check_content(parts, _CONTENT, "20 Newsgroups", str(path))
     return messages

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.datasets.digits import TaskData, one_per
-from paper.datasets.files import DataFile, obtain, scale_columns
+from paper.datasets.files import DataFile, check_content, obtain, scale_columns
 
 #: the digits of tasks 1 to 3 and of tasks 4 to 6
 DIGIT_GROUPS = ((0, 3, 6, 8, 9), (1, 2, 4, 5, 7))
@@ -30,6 +30,8 @@ _TEST = DataFile(
     "8bd03229c5c5291fefe43e45465dd948d2645bf23328b9d993e0b777666b2015",
     (f"{_UCI}/pendigits.tes",),
 )
+#: of the rows, one byte per number, training file before test file
+_CONTENT = "167121c34cccba273b4a2de0e2a152ae98aa4f80ce582ec37ef82dac0eab4eaf"
 _N_FEATURES = 16
 _NAMES = tuple(str(digit) for digit in range(10))
 #: a pen stroke resampled to eight points
@@ -104,8 +106,16 @@ def _draw_six_tasks(digits: NDArray[Any], seed: int, sizes: Sequence[int]) -> li
 
 
 def _read_table() -> NDArray[np.int64]:
-    return np.concatenate([obtain([file], _parse) for file in (_TRAIN, _TEST)])
+    table = np.concatenate([obtain([file], _parse) for file in (_TRAIN, _TEST)])
+    check_content([table.astype(np.uint8).tobytes()], _CONTENT, "pendigits", "its two files")
+    return table
 
 
 def _parse(path: Path) -> NDArray[np.int64]:
-    return np.loadtxt(path, delimiter=",", dtype=np.int64)
+    try:
+        table = np.loadtxt(path, delimiter=",", dtype=np.int64, ndmin=2)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path.name} is not a table of integers separated by commas: {error}") from error
+    if table.shape[1] != _N_FEATURES + 1:
+        raise ValueError(f"{path.name} has {table.shape[1]} columns; expected {_N_FEATURES} features and the digit.")
+    return table

@@ -93,5 +93,5 @@ def _parse(path: Path) -> list[Review]:
         reviews += [(match[1], match[2], line.strip()) for line in content.splitlines() if line.strip()]
     reviews.sort()
     parts = [part for domain, polarity, line in reviews for part in (domain.encode(), polarity.encode(), line)]
-    check_content(parts, _CONTENT, path)
+    check_content(parts, _CONTENT, "Multi-Domain Sentiment", str(path))
     return reviews

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,17 +60,16 @@ def run_experiment(
     directory = out / experiment.name
     usual = min(experiment.repeats, PRINTED_REPEATS) if protocol == AS_PRINTED else experiment.repeats
     wanted = repeats if repeats is not None else (1 if quick else usual)
-    try:
+    with _alone_in(directory):
         _claim(directory, experiment.name, quick, protocol, wanted)
         table = RunTable(directory / TABLE)
-    except OSError as error:
-        raise CommandError(f"--out {out} cannot be written: {cannot_write(error)}") from error
-    try:
-        run_cells(experiment.cells_of(protocol, wanted, quick), experiment.execute, table, n_jobs=n_jobs)
-    except DataUnavailable as error:
-        raise CommandError(
-            f"the data of {experiment.name} are not at hand: {error} Finished rows are kept in {table.path}."
-        ) from error
+        try:
+            cells = experiment.cells_of(protocol, wanted, quick)
+            run_cells(cells, experiment.execute, table, n_jobs=n_jobs)
+        except DataUnavailable as error:
+            raise CommandError(
+                f"the data of {experiment.name} are not at hand: {error} Finished rows are kept in {table.path}."
+            ) from error
     return write_report(experiment, directory)
 
 
@@ -147,6 +147,29 @@ def command(name: str, repeats: int, quick: bool, protocol: str = OURS) -> str:
     """The command line that makes these results."""
     words = [f"python -m paper reproduce {name} --repeats {repeats}", *(["--quick"] if quick else [])]
     return " ".join([*words, *(["--as-printed"] if protocol == AS_PRINTED else [])])
+
+
+@contextmanager
+def _alone_in(directory: Path) -> Iterator[None]:
+    """Keep a second run out of the directory; the lock goes with the process, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        file = (directory / ".lock").open("w")
+    except OSError as error:
+        raise CommandError(f"--out {directory.parent} cannot be written: {cannot_write(error)}") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CommandError(
+                f"another command is writing into {directory}; wait for it or choose another --out."
+            ) from error
+        yield
 
 
 def _claim(directory: Path, name: str, quick: bool, protocol: str, repeats: int) -> None:

@@ -9,7 +9,9 @@ rows of a cell that was cut short are dropped.
 from __future__ import annotations
 
 import io
+import os
 import platform
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -121,8 +123,22 @@ def _finished(cells: Sequence[Cell], execute: Execute, n_jobs: int) -> Iterator[
     with warnings.catch_warnings():
         # joblib's comment on a run that was interrupted: the cells it names are run when the command is given again
         warnings.filterwarnings("ignore", message="[0-9]+ tasks which were still being processed")
-        parallel = Parallel(n_jobs, return_as="generator_unordered")
+        options: dict[str, Any] = {"initializer": _end_with, "initargs": (os.getpid(),)}
+        parallel = Parallel(n_jobs, return_as="generator_unordered", **options)
         yield from parallel(delayed(_rows_of)(cell, execute) for cell in cells)
+
+
+def _end_with(master: int) -> None:
+    """Let this worker end with the process that started it, also when that is killed, and not finish its cell first."""
+
+    def watch() -> None:
+        while os.getppid() == master:
+            time.sleep(1)
+        os._exit(1)
+
+    if os.getpid() == master:  # no process of its own
+        return
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _rows_of(cell: Cell, execute: Execute) -> _Finished:
@@ -138,7 +154,7 @@ def _rows_of(cell: Cell, execute: Execute) -> _Finished:
             raise
         except Exception as error:
             seconds = time.process_time() - begin
-            text = " ".join(f"{type(error).__name__}: {error}".split())
+            text = f"{type(error).__name__}: {error}"
             failed = {"seconds": seconds, "versions": versions(), "error": text}
             return [as_row(**cell.key_columns(method), **failed) for method in cell.methods], {}
     rows = []

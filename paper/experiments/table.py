@@ -34,6 +34,7 @@ import io
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,8 @@ def _rounded(value: Any) -> Any:
         return {str(name): _rounded(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_rounded(entry) for entry in value]
-    value = value.item() if hasattr(value, "item") and not getattr(value, "shape", ()) else value
+    if hasattr(value, "item") and not getattr(value, "shape", ()):
+        value = value.item()
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
 
 
@@ -82,10 +84,14 @@ def as_row(**cells: Any) -> Row:
         raise ValueError(f"unknown columns {sorted(unknown)}; the table has {list(COLUMNS)}.")
     row = dict.fromkeys(COLUMNS, "")
     for name, value in cells.items():
+        if value is None:
+            continue
         if isinstance(value, Mapping):
             row[name] = as_json(value)
-        elif value is not None:
-            row[name] = f"{value:.{_DIGITS}g}" if isinstance(value, float) else str(value)
+        elif isinstance(value, float):
+            row[name] = f"{value:.{_DIGITS}g}"
+        else:
+            row[name] = " ".join(str(value).split()) if name == "error" else str(value)
     return row
 
 
@@ -119,10 +125,17 @@ class RunTable:
 
     def append(self, rows: Iterable[Row]) -> None:
         """Add rows at once; they are on the disk when this returns."""
-        with self.path.open("ab") as file:
-            file.write(_as_csv(rows).encode())
-            file.flush()
-            os.fsync(file.fileno())
+        text = _as_csv(rows).encode()
+        with self.path.open("ab", buffering=0) as file:
+            length = file.tell()
+            try:
+                while text:  # all at once, unless the disk is full: then the next attempt says so
+                    text = text[file.write(text) :]
+                os.fsync(file.fileno())
+            except OSError as error:
+                with suppress(OSError):
+                    file.truncate(length)
+                raise OSError(error.errno, error.strerror, str(self.path)) from error
 
     def rewrite(self, rows: Iterable[Row]) -> None:
         """Replace the content by these rows in canonical order, or leave the file as it is if nothing changes."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from paper.datasets import fetch_pendigits, fetch_pendigits_tasks, pendigits
-from paper.datasets.files import DataFile, scale_columns
+from paper.datasets.files import DATA_VARIABLE, DataFile, scale_columns
 
 FIRST_GROUP, SECOND_GROUP = [0, 3, 6, 8, 9], [1, 2, 4, 5, 7]
 
@@ -82,6 +82,28 @@ def test_downloaded_files_have_the_known_checksums(real_data, no_data, server, m
         monkeypatch.setattr(pendigits, name, DataFile(file.path, file.sha256, (f"{url}/{Path(file.path).name}",)))
     assert fetch_pendigits().data.shape == (10992, 16)
     assert sorted(path.name for path in no_data.rglob("*") if path.is_file()) == ["pendigits.tes", "pendigits.tra"]
+
+
+def test_changed_rows_are_noticed_by_their_content(tmp_path, monkeypatch):
+    (tmp_path / "pendigits").mkdir()
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
+    row = ", ".join(["1"] * 17) + "\n"
+    for name in ("_TRAIN", "_TEST"):
+        file = getattr(pendigits, name)
+        monkeypatch.setattr(pendigits, name, DataFile(file.path, None))
+        (tmp_path / file.path).write_text(row * 3)
+    with pytest.raises(ValueError, match="not the expected data set"):
+        fetch_pendigits()
+
+
+@pytest.mark.parametrize(("text", "message"), [("1,2,3\n", "3 columns"), ("a,b\n", "not a table of integers")])
+def test_file_of_another_kind_is_explained(tmp_path, monkeypatch, text, message):
+    (tmp_path / "pendigits").mkdir()
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(pendigits, "_TRAIN", DataFile("pendigits/pendigits.tra", None))
+    (tmp_path / "pendigits" / "pendigits.tra").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        fetch_pendigits()
 
 
 def test_constant_column_is_scaled_to_zero():

@@ -139,6 +139,16 @@ def test_quick_and_full_rows_are_not_mixed(tmp_path):
         run_experiment(toy(one_row), tmp_path)
 
 
+def test_two_commands_do_not_write_into_one_directory(tmp_path):
+    def nested(cell):
+        with pytest.raises(CommandError, match="another command is writing into"):
+            run_experiment(toy(one_row), tmp_path)
+        return one_row(cell)
+
+    run_experiment(toy(nested), tmp_path)
+    assert read_frame(tmp_path, "toy")["error"].tolist() == [""]
+
+
 def test_rows_of_another_version_are_neither_finished_nor_shown(tmp_path, monkeypatch):
     seen = []
 

@@ -283,7 +283,7 @@ def _read_counts(sample_weight: Any, n_rows: int) -> NDArray[np.int64]:
     if not whole or weights.min() < 0 or not 0 < weights.sum() < np.inf:
         raise ValueError(
             f"sample_weight says how many times each of the {n_rows} rows of X counts: whole numbers from 0 on, not "
-            "all of them 0. Other weights: multiply them by a number and round them."
+            "all of them zero. Other weights: multiply them by a number and round them."
         )
     return weights.astype(np.int64)
 
