@@ -186,7 +186,7 @@ def test_closed_form_is_the_minimiser_for_fixed_models(method):
     if method == "relationship":
         S = np.einsum("irc,krc->ik", models, models)
     else:
-        stacked = np.concatenate(state.models(codes), axis=1)
+        stacked = np.concatenate(coupling.models(state.Z, state.alpha(codes)), axis=1)
         S = stacked @ stacked.T
     best = np.trace(np.linalg.solve(state.closed_form(codes), S))
     for _ in range(50):

@@ -45,7 +45,6 @@ from mtclust.core.kernels import (
     EigenFeatures,
     inverse_of_factor,
     leading_eigenvectors,
-    ridge_inverse,
     upper_factor,
 )
 from mtclust.core.labels import tasks_of_rows
@@ -101,30 +100,62 @@ def objective(b: Array, W: Array) -> float:
 class Conditioned:
     """The quadratic problem ½⟨Y, MY⟩ in the labels for one fixed coupling matrix.
 
-    As it is here every task stands alone: M is block-diagonal, M_ii = (K_i + (n_i/2)I)⁻¹ with K_i = K_ii/λ_i.
+    M = (K_Z + Λ/2)⁻¹ falls into pieces: one, or one for every task where Z couples no labels. One of all tasks is held
+    as a factor, a third of the work of M, until labels are to be exchanged.
     """
 
-    def __init__(self, coupling: Any, Z: Array, blocks: Iterable[Array] = ()) -> None:
+    def __init__(self, coupling: BaseCoupling, Z: Array) -> None:
         self.coupling, self.Z = coupling, Z
-        self._blocks = dict(enumerate(blocks))
+        ridge, held = 0.5 * np.diff(coupling.offsets)[coupling.task_of], []
+        for rows, K in coupling.kernels(Z):
+            K.flat[:: len(K) + 1] += ridge[rows]
+            factor = upper_factor(K)
+            held.append((rows, factor if coupling.couples_labels else inverse_of_factor(factor)))
+        self._held = not coupling.couples_labels, held  # whether inverted, and pieces with their rows
+        self._blocks: dict[int, Array] = {}
         self.residual_maps: dict[int, Any] = {}  # of tasks, kept for the criterion E
+
+    @property
+    def pieces(self) -> list[tuple[slice, Array]]:
+        """M by the pieces that it falls into, each with its rows."""
+        inverted, held = self._held
+        if not inverted:  # restarts in several threads share this
+            held = [(rows, inverse_of_factor(factor.copy(order="F"))) for rows, factor in held]
+            self._held = True, held
+        return held
+
+    def _piece(self, task: int) -> tuple[slice, Array, slice]:
+        """The rows of the piece that a task is in, the piece, and where in it the task is."""
+        pieces, own = self.pieces, self.coupling.slices[task]
+        rows, M = pieces[task if len(pieces) > 1 else 0]
+        return rows, M, slice(own.start - rows.start, own.stop - rows.start)
 
     def block(self, task: int) -> Array:
         """M_ii, contiguous."""
+        if task not in self._blocks:
+            _, M, own = self._piece(task)
+            self._blocks[task] = np.ascontiguousarray(M[own, own])
         return self._blocks[task]
 
     def linear_term(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
         """L_i = (MY)_i − M_ii Y_i; MY is computed where ``alpha`` does not give it."""
-        return np.zeros((len(self.block(task)), codes.shape[1]))
+        rows, M, own = self._piece(task)
+        mine = self.coupling.slices[task]
+        return (M[own] @ codes[rows] if alpha is None else alpha[mine]) - self.block(task) @ codes[mine]
 
     def alpha(self, codes: Array) -> Array:
         """MY."""
-        return np.concatenate([self.block(i) @ codes[rows] for i, rows in enumerate(self.coupling.slices)])
+        inverted, held = self._held
+        if inverted:
+            return np.concatenate([M @ codes[rows] for rows, M in held])
+        parts = [lapack.dpotrs(factor, codes[rows], lower=0)[0] for rows, factor in held]
+        return np.ascontiguousarray(np.concatenate(parts))
 
     def alpha_after(self, alpha: Array, task: int, change: Array) -> Array:
         """MY after the codes of one task have changed."""
+        rows, M, own = self._piece(task)
         alpha = alpha.copy()
-        alpha[self.coupling.slices[task]] += self.block(task) @ change
+        alpha[rows] += M[:, own] @ change
         return alpha
 
     def objective(self, codes: Array) -> float:
@@ -133,61 +164,42 @@ class Conditioned:
 
     def diagonal(self) -> Array:
         """Diagonal of M."""
-        return np.concatenate([self.block(task).diagonal() for task in range(self.coupling.n_tasks)])
-
-    def pieces(self) -> list[tuple[slice, Array]]:
-        """M by the blocks that it falls into, each with its rows."""
-        return [(rows, self.block(i)) for i, rows in enumerate(self.coupling.slices)]
+        return np.concatenate([M.diagonal() for _, M in self.pieces])
 
     def closed_form(self, codes: Array) -> Array:
         """The coupling matrix that is optimal for the models W of these labels."""
-        return self.Z
+        return self.coupling.closed_form_of_rows(self.Z, self.alpha(codes))
 
     def predictors(self, codes: Array) -> Array:
         """Coefficients A (m × N × C): task i scores a row by its centred, scaled kernel row times A_i."""
-        alpha, coupling = self.alpha(codes), self.coupling
-        coefficients = np.zeros((coupling.n_tasks, *alpha.shape))
-        for i, rows in enumerate(coupling.slices):
-            coefficients[i, rows] = alpha[rows] / coupling.ridge[i]
-        return coefficients
+        return self.coupling.predictors(self.Z, self.alpha(codes))
 
 
 class Solver:
     """The models for one fixed coupling matrix, from the mr × mr factorisation, of rows that are not at hand.
 
     An exchange of rows of a task changes J through ψ = √(2/n_i) φ Q_i^½ only, Q_i its block of the inverse. As it is
-    here every task stands alone, given Z: W_i = R(I + R A_i R)⁻¹R b_i, R = G^½.
+    here every task stands alone, given Z: W_i = Q_i b_i.
     """
 
-    def __init__(self, Z: Any, inner: Array, root: Array, blocks: Array | None = None) -> None:
-        self._Z, self._inner, self._root, self._blocks = Z, inner, root, blocks
-
-    @cached_property
-    def Z(self) -> Array:
-        """The coupling matrix; of very many tasks only formed where it is asked for."""
-        return self._Z.dense() if isinstance(self._Z, Spiked) else self._Z
+    def __init__(self, Z: Any, blocks: Array) -> None:
+        self.Z, self._blocks = Z, blocks
 
     def models(self, b: Array) -> Array:
         """W (m × r × C) of b (m × r × C)."""
-        if self._blocks is not None:
-            return self._blocks @ b
-        return np.asarray(self._root @ np.linalg.solve(self._inner, self._root @ b))
+        return self._blocks @ b
 
     def blocks(self) -> Array:
         """Q_i of all tasks (m × r × r): their own blocks of the inverse."""
-        if self._blocks is None:
-            inverses = self._root @ np.linalg.inv(self._inner) @ self._root
-            self._blocks = 0.5 * (inverses + inverses.transpose(0, 2, 1))
         return self._blocks
 
 
 class BaseCoupling(ABC):
     """One way of coupling tasks.
 
-    To add one, inherit this class, say in ``condition`` how the problem of one Z is factorised, N × N for a kernel
-    matrix (:class:`Conditioned`, which also says which Z is best for labels of all rows and what models these have) and
-    mr × mr for Gram matrices (:class:`Solver`), in ``closed_form`` which Z is best for given models, and add a line to
-    :data:`COUPLINGS`; an estimator names it in ``_coupled_by``.
+    To add one, inherit this class, say what one Z makes of the rows, K_Z of a kernel matrix (``kernels``) or a system
+    of Gram matrices (``solver``), and which Z is best for given models (``closed_form``) or for α of all rows
+    (``closed_form_of_rows``), and add a line to :data:`COUPLINGS`; an estimator names it in ``_coupled_by``.
 
     ``rows`` are a kernel matrix (N × N), its eigen-features where ``of_features``, or Gram matrices 2S_i/n_i
     (m × r × r); λ₁ may differ by task.
@@ -219,13 +231,57 @@ class BaseCoupling(ABC):
         """Ω = I/m."""
         return np.eye(self.n_tasks) / self.n_tasks
 
-    @abstractmethod
     def condition(self, Z: Any) -> Any:
         """The problem of one coupling matrix, factorised."""
+        return self.solver(Z) if getattr(self.kernel, "ndim", 2) == 3 else Conditioned(self, Z)
+
+    def gain(self, Z: Array) -> Array:
+        """G of the tasks (m × m); of every task alone 1/λ."""
+        return np.diag(1.0 / self.ridge)
+
+    @abstractmethod
+    def kernels(self, Z: Array) -> Iterable[tuple[slice, Array]]:
+        """The multitask kernel K_Z by the pieces that it falls into, new arrays, each with its rows."""
+
+    @abstractmethod
+    def solver(self, Z: Any) -> Solver:
+        """The system of the models, factorised."""
 
     @abstractmethod
     def closed_form(self, W: Array) -> Any:
         """The coupling matrix that is optimal for models W (m × r × C)."""
+
+    @abstractmethod
+    def closed_form_of_rows(self, Z: Array, alpha: Array) -> Array:
+        """The same for the models that α of all rows has under Z."""
+
+    def predictors(self, Z: Array, alpha: Array) -> Array:
+        """W of (25), as coefficients of the rows (m × N × C)."""
+        return self.gain(Z)[:, self.task_of][:, :, None] * alpha[None]
+
+
+class Independent(BaseCoupling):
+    """DSTC: every task alone with the ridge λ = λ₁ + mλ₂ (λ₁ may differ by task), K_i = K_ii/λ."""
+
+    learns = False
+
+    def kernels(self, Z: Array) -> Iterable[tuple[slice, Array]]:
+        return ((rows, self.kernel[rows, rows] / ridge) for ridge, rows in zip(self.ridge, self.slices))
+
+    def solver(self, Z: Array) -> Solver:
+        return Solver(Z, self._inverses)
+
+    @cached_property
+    def _inverses(self) -> Array:
+        """(A_i + λ_i I)⁻¹, whatever Z is."""
+        ridges = self.ridge[:, None, None] * np.eye(self.kernel.shape[1])
+        return np.linalg.inv(self.kernel + ridges).astype(np.float64, copy=False)
+
+    def closed_form(self, W: Array) -> Array:
+        return self.uncoupled()
+
+    def closed_form_of_rows(self, Z: Array, alpha: Array) -> Array:
+        return Z
 
 
 class Relationship(BaseCoupling):
@@ -256,8 +312,18 @@ class Relationship(BaseCoupling):
         values, vectors = np.linalg.eigh(self.kernel)
         return np.maximum(values, 0.0), vectors
 
-    def condition(self, Z: Any) -> Any:
-        return RelationshipState(self, Z) if self.kernel.ndim == 2 else TaskSolver(self, Z)
+    def gain(self, Z: Array) -> Array:
+        return gain_matrix(Z, self.lambda1, self.lambda2)
+
+    def kernels(self, Z: Array) -> Iterable[tuple[slice, Array]]:
+        """K ∘ G[task, task]: (24)."""
+        G, K = self.gain(Z), np.empty_like(self.kernel)
+        for i, rows in enumerate(self.slices):
+            np.multiply(self.kernel[rows], G[i, self.task_of], out=K[rows])
+        return [(slice(0, len(K)), K)]
+
+    def solver(self, Z: Any) -> Solver:
+        return TaskSolver(self, Z)
 
     def closed_form(self, W: Array) -> Any:
         """Ω ∝ S^½; of a spiked one ω_k ∝ √s_k for the leading eigenvalues of S and √mean of the others for the rest:
@@ -283,70 +349,14 @@ class Relationship(BaseCoupling):
         norm = float(roots.sum()) + (m - rank) * level
         return Spiked(level / norm, vectors, (roots - level) / norm)
 
-    def ridge_kernel(self, Z: Array) -> Array:
-        """K̃ = K ∘ G[task, task] + Λ/2: the multitask kernel (24) with the ridge of the dual (13)."""
-        G = gain_matrix(Z, self.lambda1, self.lambda2)
-        K = np.empty_like(self.kernel)
-        for i, rows in enumerate(self.slices):
-            np.multiply(self.kernel[rows], G[i, self.task_of], out=K[rows])
-        K.flat[:: len(K) + 1] += 0.5 * np.diff(self.offsets)[self.task_of]
-        return K
-
-
-class RelationshipState(Conditioned):
-    """M for one Ω; a factor, a third of the work of M, until labels are to be exchanged."""
-
-    def __init__(self, coupling: Relationship, Z: Array) -> None:
-        super().__init__(coupling, Z)
-        self._factor: Array | None = upper_factor(coupling.ridge_kernel(Z))
-        self._M: Array | None = None
-
-    @property
-    def M(self) -> Array:
-        factor = self._factor  # read once: restarts in several threads share this
-        if self._M is None and factor is not None:
-            self._M = inverse_of_factor(factor.copy(order="F"))
-            self._factor = None
-        assert self._M is not None
-        return self._M
-
-    def block(self, task: int) -> Array:
-        if task not in self._blocks:
-            rows = self.coupling.slices[task]
-            self._blocks[task] = np.ascontiguousarray(self.M[rows, rows])
-        return self._blocks[task]
-
-    def linear_term(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
-        rows = self.coupling.slices[task]
-        own = self.M[rows] @ codes if alpha is None else alpha[rows]
-        return own - self.block(task) @ codes[rows]
-
-    def alpha_after(self, alpha: Array, task: int, change: Array) -> Array:
-        return alpha + self.M[:, self.coupling.slices[task]] @ change
-
-    def alpha(self, codes: Array) -> Array:
-        factor = self._factor
-        if factor is None:
-            return self.M @ codes
-        return np.ascontiguousarray(lapack.dpotrs(factor, codes, lower=0)[0])
-
-    def pieces(self) -> list[tuple[slice, Array]]:
-        return [(slice(0, len(self.M)), self.M)]
-
-    def closed_form(self, codes: Array) -> Array:
+    def closed_form_of_rows(self, Z: Array, alpha: Array) -> Array:
         """From Σ_c W_cᵀW_c = GBG with B_ik = Σ_c αⁱ_cᵀ K_ik αᵏ_c (m × m)."""
-        own, alpha = self.coupling, self.alpha(codes)
-        B = np.empty((own.n_tasks, own.n_tasks))
-        for k, rows in enumerate(own.slices):
-            scores = own.kernel[:, rows] @ alpha[rows]
-            B[:, k] = np.add.reduceat(np.einsum("nc,nc->n", alpha, scores), own.offsets[:-1])
-        G = gain_matrix(self.Z, own.lambda1, own.lambda2)
+        B = np.empty((self.n_tasks, self.n_tasks))
+        for k, rows in enumerate(self.slices):
+            scores = self.kernel[:, rows] @ alpha[rows]
+            B[:, k] = np.add.reduceat(np.einsum("nc,nc->n", alpha, scores), self.offsets[:-1])
+        G = self.gain(Z)
         return trace_one_root(G @ (0.5 * (B + B.T)) @ G)
-
-    def predictors(self, codes: Array) -> Array:
-        """W of (25), as coefficients of the rows."""
-        G = gain_matrix(self.Z, self.coupling.lambda1, self.coupling.lambda2)
-        return G[:, self.coupling.task_of][:, :, None] * self.alpha(codes)[None]
 
 
 class Spiked(NamedTuple):
@@ -390,35 +400,42 @@ class TaskSolver(Solver):
             self._Vt = self._V.T
             s, U = coupling.spectra
             self._T = (U / (1.0 + self._flat_gain * s)[:, None, :]) @ U.transpose(0, 2, 1)
-        rho = len(self._Vt)
+        self._Z, rho = Z, len(self._Vt)
         reduced, sums = (grams @ self._T).reshape(m, r * r), np.zeros((rho * rho, r * r))
         for tasks, products in _products(self._Vt.T):
             sums += products.T @ reduced[tasks]
         H = sums.reshape(rho, rho, r, r).transpose(0, 2, 1, 3).reshape(rho * r, rho * r)
-        H = H if coupling.rank is None else 0.5 * (H + H.T)
+        H = 0.5 * (H + H.T)
         H.flat[:: rho * r + 1] += 1.0
-        super().__init__(Z, sla.cho_factor(H, lower=True, check_finite=False)[0], self._V)
+        self._factor = sla.cho_factor(H, lower=True, check_finite=False)
+
+    @cached_property
+    def Z(self) -> Array:
+        """The coupling matrix; of very many tasks only formed where it is asked for."""
+        return self._Z.dense() if isinstance(self._Z, Spiked) else self._Z
 
     def models(self, b: Array) -> Array:
         _, r, C = b.shape
         rho, own = len(self._Vt), self._T @ b
         right = np.tensordot(self._Vt, own, axes=1).reshape(rho * r, C)
-        t = sla.cho_solve((self._inner, True), right, check_finite=False).reshape(rho, r, C)
+        t = sla.cho_solve(self._factor, right, check_finite=False).reshape(rho, r, C)
         W = np.tensordot(self._V, t, axes=1)
         return np.asarray(self._T @ W + self._flat_gain * own) if self._flat_gain else W
 
+    @cached_property
+    def _own_blocks(self) -> Array:
+        (m, rho), r = self._V.shape, self._T.shape[1]
+        lower, _ = lapack.dpotri(self._factor[0], lower=1)
+        inverse = np.tril(lower) + np.tril(lower, -1).T
+        parts = inverse.reshape(rho, r, rho, r).transpose(0, 2, 1, 3).reshape(rho * rho, r * r)
+        Q = np.concatenate([products @ parts for _, products in _products(self._V)]).reshape(m, r, r)
+        if self._flat_gain:
+            Q = self._flat_gain * self._T + self._T @ Q @ self._T.transpose(0, 2, 1)
+            Q = 0.5 * (Q + Q.transpose(0, 2, 1))
+        return Q
+
     def blocks(self) -> Array:
-        if self._blocks is None:
-            (m, rho), r = self._V.shape, self._T.shape[1]
-            lower, _ = lapack.dpotri(self._inner, lower=1)
-            inverse = np.tril(lower) + np.tril(lower, -1).T
-            parts = inverse.reshape(rho, r, rho, r).transpose(0, 2, 1, 3).reshape(rho * rho, r * r)
-            Q = np.concatenate([products @ parts for _, products in _products(self._V)]).reshape(m, r, r)
-            if self._flat_gain:
-                Q = self._flat_gain * self._T + self._T @ Q @ self._T.transpose(0, 2, 1)
-                Q = 0.5 * (Q + Q.transpose(0, 2, 1))
-            self._blocks = Q
-        return self._blocks
+        return self._own_blocks
 
 
 def _products(V: Array) -> Iterator[tuple[slice, Array]]:
@@ -427,27 +444,6 @@ def _products(V: Array) -> Iterator[tuple[slice, Array]]:
     for first in range(0, len(V), step):
         part = V[first : first + step]
         yield slice(first, first + step), (part[:, :, None] * part[:, None, :]).reshape(len(part), -1)
-
-
-class Independent(BaseCoupling):
-    """DSTC: every task alone with the ridge λ = λ₁ + mλ₂ (λ₁ may differ by task), K_i = K_ii/λ."""
-
-    learns = False
-
-    def condition(self, Z: Array) -> Any:
-        if self.kernel.ndim == 3:
-            return Solver(Z, self.kernel, self.kernel, self._inverses)
-        kernels = (self.kernel[rows, rows] / ridge for ridge, rows in zip(self.ridge, self.slices))
-        return Conditioned(self, Z, (ridge_inverse(K) for K in kernels))
-
-    @cached_property
-    def _inverses(self) -> Array:
-        """(A_i + λ_i I)⁻¹, whatever Z is."""
-        ridges = self.ridge[:, None, None] * np.eye(self.kernel.shape[1])
-        return np.linalg.inv(self.kernel + ridges).astype(np.float64, copy=False)
-
-    def closed_form(self, W: Array) -> Array:
-        return self.uncoupled()
 
 
 class SharedFeatures(BaseCoupling):
@@ -478,39 +474,32 @@ class SharedFeatures(BaseCoupling):
         gains = [gain_matrix(Z, ridge, self.lambda2) for ridge in self._ridges]
         return gains if len(gains) > 1 else gains * self.n_tasks
 
-    def gain_kernel(self, Z: Array) -> Array:
-        """K_F = ΦG_iΦᵀ, (14); only its task blocks enter the objective."""
-        Phi, gains = self.features.values, self.gains(Z)
-        one = len(self._ridges) == 1
-        left = Phi @ gains[0] if one else np.concatenate([Phi[rows] @ G for rows, G in zip(self.slices, gains)])
-        K = left @ Phi.T
-        return 0.5 * (K + K.T)
+    def kernels(self, Z: Array) -> Iterable[tuple[slice, Array]]:
+        """Φ_i G_i Φ_iᵀ: (14)."""
+        for rows, G in zip(self.slices, self.gains(Z)):
+            K = (Phi := self.features.values[rows]) @ G @ Phi.T
+            yield rows, 0.5 * (K + K.T)
 
-    def condition(self, Z: Array) -> Any:
-        if isinstance(self.features, np.ndarray):
-            root = np.stack([root_of_gain(Z, np.array([ridge]), self.lambda2) for ridge in self._ridges])
-            return Solver(Z, root @ self.features @ root + np.eye(self.n_features), root)
-        kernels = ((Phi := self.features.values[rows]) @ G @ Phi.T for rows, G in zip(self.slices, self.gains(Z)))
-        return SharedFeaturesState(self, Z, (ridge_inverse(0.5 * (K + K.T)) for K in kernels))
+    def solver(self, Z: Array) -> Solver:
+        """Q_i = R(I + R A_i R)⁻¹R, R = G^½."""
+        root = np.stack([root_of_gain(Z, np.array([ridge]), self.lambda2) for ridge in self._ridges])
+        inverses = root @ np.linalg.inv(root @ self.features @ root + np.eye(self.n_features)) @ root
+        return Solver(Z, 0.5 * (inverses + inverses.transpose(0, 2, 1)))
 
     def closed_form(self, W: Array | list[Array]) -> Array:
         stacked = np.concatenate(list(W), axis=1)
         return trace_one_root(stacked @ stacked.T)
 
-
-class SharedFeaturesState(Conditioned):
-    """M for one D, block-diagonal with K_i = Φ_i G_i Φ_iᵀ."""
-
-    def models(self, codes: Array) -> list[Array]:
+    def models(self, Z: Array, alpha: Array) -> list[Array]:
         """W_i = G_iΦ_iᵀα_i (r × C), one per task: (15)."""
-        alpha, own, Phi = self.alpha(codes), self.coupling, self.coupling.features.values
-        return [G @ (Phi[rows].T @ alpha[rows]) for G, rows in zip(own.gains(self.Z), own.slices)]
+        Phi = self.features.values
+        return [G @ (Phi[rows].T @ alpha[rows]) for G, rows in zip(self.gains(Z), self.slices)]
 
-    def closed_form(self, codes: Array) -> Array:
-        return np.asarray(self.coupling.closed_form(self.models(codes)))
+    def closed_form_of_rows(self, Z: Array, alpha: Array) -> Array:
+        return self.closed_form(self.models(Z, alpha))
 
-    def predictors(self, codes: Array) -> Array:
-        return np.stack([self.coupling.features.projection @ W for W in self.models(codes)])
+    def predictors(self, Z: Array, alpha: Array) -> Array:
+        return np.stack([self.features.projection @ W for W in self.models(Z, alpha)])
 
 
 #: by Ω (DMTRC), by D (DMTFC), not at all (DSTC); how to add one: :class:`BaseCoupling`

@@ -113,12 +113,6 @@ def inverse_of_factor(factor: NDArray[np.float64]) -> NDArray[np.float64]:
     return inverse
 
 
-def ridge_inverse(K: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(K + (n/2)I)⁻¹ of the kernel of a task; K is overwritten."""
-    K.flat[:: len(K) + 1] += 0.5 * len(K)
-    return inverse_of_factor(upper_factor(K))
-
-
 def leading_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The k largest eigenvalues, rising, and their vectors; of over ``EXACT_UP_TO`` rows by power steps, roughly."""
     n = len(matrix)

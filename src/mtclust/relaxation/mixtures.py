@@ -245,7 +245,7 @@ def _ascend(
 ) -> tuple[Array, Conjugate]:
     """Maximise the dual on the labellings that have weight, from α = MỸ; its α and Φ*."""
     codes = pools.codes(mu)
-    factors = [(part, sla.cholesky(block, lower=True)) for part, block in at.pieces()]
+    factors = [(part, sla.cholesky(block, lower=True)) for part, block in at.pieces]
 
     def transposed(x: Array) -> Array:
         return np.concatenate([L.T @ x[part] for part, L in factors])

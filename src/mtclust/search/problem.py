@@ -248,19 +248,19 @@ class Problem(Coupled):
     def starts(self, options: SearchOptions, rng: np.random.Generator, Z: Array | None = None) -> list[list[Labels]]:
         """For every task labels that it can begin with, best first; under a coupling Z, or every task alone."""
         first = int(rng.integers(2**31))
-        if Z is None:
-            kernel, ridge, n_init = self.kernel, self.coupling.ridge, options.single_task_n_init or SINGLE_TASK_STARTS
-        else:
-            kernel, ridge, n_init = self.coupling.gain_kernel(Z), np.ones(self.n_tasks), options.n_init
         # a seed follows from the rows of a task, not from its name or place
         parts = [self.kernel[a:b, a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:])]
+        kernels, ridge, n_init = parts, self.coupling.ridge, options.single_task_n_init or SINGLE_TASK_STARTS
+        if Z is not None:
+            kernels, ridge = [K for _, K in self.coupling.kernels(Z)], np.ones(self.n_tasks)
+            n_init = options.n_init
         told = [np.array([len(own), np.abs(own).sum().round(_DIGITS)]) for own in parts]
         seeds = [zlib.crc32(own.tobytes(), first) for own in told]
         jobs = (
             delayed(self.criterion.starts_of_task)(
-                kernel[a:b, a:b], float(ridge[i]), self.bounds.lower[i], self.bounds.upper[i], n_init, seeds[i]
+                kernel, float(ridge[i]), self.bounds.lower[i], self.bounds.upper[i], n_init, seeds[i]
             )
-            for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:]))
+            for i, kernel in enumerate(kernels)
         )
         reported = counted(jobs, "clustering alone: task", self.n_tasks)
         return list(Parallel(n_jobs=options.n_jobs, prefer="threads")(reported))
