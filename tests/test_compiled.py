@@ -143,7 +143,9 @@ def test_exchange_takes_the_best_partner_or_move_of_each_row_in_turn(seed):
     found, counts = labels.copy(), np.bincount(labels, minlength=C)
     upper = np.maximum(upper, counts)
     P = np.ascontiguousarray((M @ codes + L).T)
-    n_exchanges, total = compiled.exchange(M, P, found, counts, lower, upper, 1e-9, np.array([seed], dtype=np.uint64))
+    n_exchanges, total = compiled.exchange(
+        M, P, found, counts, lower, upper, np.arange(n), 1e-9, np.array([seed], dtype=np.uint64)
+    )
 
     def value(candidate):
         Y = np.where(np.eye(C)[candidate] == 1, 1.0, -1 / (C - 1))

@@ -94,7 +94,7 @@ def test_exchange_change_equals_objective_difference(name):
         counts = np.bincount(mine, minlength=C)
         bounds = (np.zeros(C, dtype=np.int64), np.full(C, 9)) if trial % 2 else (counts.copy(), counts.copy())
         moves, change = compiled.exchange(
-            state.block(task), P, mine, counts, *bounds, 1e-12, np.array([trial], dtype=np.uint64)
+            state.block(task), P, mine, counts, *bounds, np.arange(9), 1e-12, np.array([trial], dtype=np.uint64)
         )
         after = labels.copy()
         after[rows] = mine
@@ -110,7 +110,9 @@ def test_exchange_ends_where_no_swap_or_move_lowers_the_objective():
     labels = np.random.default_rng(4).integers(0, C, 9)
     lower, upper = np.full(C, 2), np.full(C, 5)
     labels = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2])[np.random.default_rng(4).permutation(9)]
-    value, _ = QuadraticTerm(M, None, len(lower)).refine(labels, lower, upper, np.array([1], dtype=np.uint64))
+    term = QuadraticTerm(M, len(lower))
+    term.refine(labels, lower, upper, np.array([1], dtype=np.uint64))
+    value = term.value(labels)
 
     def J(candidate):
         codes = label_codes(candidate, C)

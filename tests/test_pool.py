@@ -77,8 +77,9 @@ def test_eigenvalues_that_rounding_made_negative_count_as_zero():
 
 def test_one_cluster_has_nothing_to_exchange():
     labels, four = np.zeros(4, dtype=np.int64), np.array([4])
-    found, moves = QuadraticTerm(np.eye(4), None, 1).refine(labels, four, four, np.array([1], dtype=np.uint64))
-    assert (found, moves) == (2.0, 0)
+    term = QuadraticTerm(np.eye(4), 1)
+    assert term.refine(labels, four, four, np.array([1], dtype=np.uint64)) == 0
+    assert term.value(labels) == 2.0
 
 
 def test_a_pool_holds_local_optima_of_the_wanted_ridge_that_are_no_renamings_of_each_other():
@@ -90,7 +91,7 @@ def test_a_pool_holds_local_optima_of_the_wanted_ridge_that_are_no_renamings_of_
     assert len({partition(labels) for _, labels in found}) == len(found)
     for objective, labels in found:
         assert value(M, labels) == pytest.approx(objective, rel=1e-10)
-        _, moves = QuadraticTerm(M, None, 3).refine(labels.copy(), lower, upper, np.array([1], dtype=np.uint64))
+        moves = QuadraticTerm(M, 3).refine(labels.copy(), lower, upper, np.array([1], dtype=np.uint64))
         assert moves == 0
 
 
@@ -119,7 +120,7 @@ def test_the_unit_of_the_quadratic_form_does_not_matter():
     ends = []
     for unit in (1.0, 1e-8, 1e8):
         labels = np.arange(18) % 3
-        _, moves = QuadraticTerm(unit * M, None, 3).refine(labels, lower, upper, np.array([1], dtype=np.uint64))
+        moves = QuadraticTerm(unit * M, 3).refine(labels, lower, upper, np.array([1], dtype=np.uint64))
         assert moves > 0
         ends.append(labels.tolist())
     assert ends[0] == ends[1] == ends[2]

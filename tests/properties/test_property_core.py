@@ -69,7 +69,9 @@ def test_exchange_ends_where_no_swap_or_move_lowers_the_objective(n, n_clusters,
         return 0.5 * np.vdot(Y, M @ Y) + (0.0 if field is None else np.vdot(Y, field))
 
     before = value(labels)
-    found, moves = QuadraticTerm(M, field, len(lower)).refine(labels, lower, upper, np.array([seed], dtype=np.uint64))
+    term = QuadraticTerm(M, len(lower), field)
+    moves = term.refine(labels, lower, upper, np.array([seed], dtype=np.uint64))
+    found = term.value(labels)
     counts = np.bincount(labels, minlength=n_clusters)
     assert np.all((lower <= counts) & (counts <= upper))
     np.testing.assert_allclose(found, value(labels), rtol=1e-9, atol=1e-9)

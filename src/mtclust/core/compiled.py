@@ -61,10 +61,11 @@ def _shuffle(order, state):  # type: ignore[no-untyped-def]
 
 
 @njit
-def exchange(M, P, labels, counts, lower, upper, tolerance, state):  # type: ignore[no-untyped-def]
+def exchange(M, P, labels, counts, lower, upper, order, tolerance, state):  # type: ignore[no-untyped-def]
     """Swap and move rows of one task until no single exchange lowers ½⟨Y, MY⟩ + ⟨Y, L⟩; rows in random order.
 
-    ``M`` is n×n symmetric, ``P`` is C×n and holds (MY + L)ᵀ; ``P``, ``labels`` and ``counts`` are changed in place.
+    ``M`` is n×n symmetric, ``P`` is C×n and holds (MY + L)ᵀ, ``order`` are the rows that may move; ``P``, ``labels``,
+    ``counts`` and ``order`` are changed in place.
     Every step takes the best partner (or move) of one row. With a = C/(C−1), swapping j (cluster p) and k (cluster q)
     changes the objective by a(P_qj − P_pj + P_pk − P_qk) + a²(M_jj + M_kk − 2M_jk), moving j alone by
     a(P_qj − P_pj) + a²M_jj.
@@ -73,18 +74,19 @@ def exchange(M, P, labels, counts, lower, upper, tolerance, state):  # type: ign
     n = M.shape[0]
     C = P.shape[0]
     a = C / (C - 1.0)
+    bar = np.full(n, np.inf)  # what a swap with a row that stays costs
+    for j in order:
+        bar[j] = 0.0
     own = np.empty(n)
     for j in range(n):
-        own[j] = P[labels[j], j]
-    order = np.arange(n)
+        own[j] = P[labels[j], j] - bar[j]
     n_exchanges = 0
     total = 0.0
     improved = True
     while improved:
         improved = False
         _shuffle(order, state)
-        for position in range(n):
-            j = order[position]
+        for j in order:
             p = labels[j]
             Mjj = M[j, j]
             best = -tolerance
@@ -125,7 +127,7 @@ def exchange(M, P, labels, counts, lower, upper, tolerance, state):  # type: ign
                     P[target, k] += change
                     P[p, k] -= change
             for k in range(n):
-                own[k] = P[labels[k], k]
+                own[k] = P[labels[k], k] - bar[k]
     return n_exchanges, total
 
 
@@ -232,8 +234,7 @@ def move(A, F, constant, labels, weight, unit, lower, upper, order):  # type: ig
 
     ``A`` is n×n symmetric, ``F`` (C×n) is what the other tasks add, ``constant`` is ‖e_c‖² without the labels of the
     task: ‖e_c‖² = zᵀAz + 2zᵀF + constant. With P = (Az + F)ᵀ a row j that leaves p changes ‖e_p‖² by A_jj − 2P_pj, one
-    that enters q changes ‖e_q‖² by A_jj + 2P_qj. ``labels`` are changed in place. Returns the sum at the end and the
-    number of moves.
+    that enters q changes ‖e_q‖² by A_jj + 2P_qj. ``labels`` are changed in place. Returns the number of moves.
     """
     n = A.shape[0]
     P = F.copy()
@@ -251,8 +252,7 @@ def move(A, F, constant, labels, weight, unit, lower, upper, order):  # type: ig
     moved = True
     while moved:
         moved = False
-        for position in range(order.shape[0]):
-            j = order[position]
+        for j in order:
             p = labels[j]
             if counts[p] <= lower[p]:
                 continue
@@ -280,10 +280,7 @@ def move(A, F, constant, labels, weight, unit, lower, upper, order):  # type: ig
             for k in range(n):
                 P[p, k] -= A[j, k]
                 P[target, k] += A[j, k]
-    value = 0.0
-    for c in range(C):
-        value += weight[counts[c]] - unit[counts[c]] * errors[c]
-    return value, n_moved
+    return n_moved
 
 
 @njit

@@ -33,8 +33,9 @@ one row from cluster p to q takes a few operations.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -44,13 +45,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.core.coupling import Conditioned, objective
 from mtclust.core.kernels import largest_eigenvectors
-from mtclust.core.labels import code_scale, label_codes, left_over
+from mtclust.core.labels import code_scale, label_codes
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: random starts follow λ times these in turn; the landscape of E is smoother than J's
-PATH, PATH_OF_E = (1024.0, 256.0, 64.0, 16.0, 4.0, 1.0), (64.0, 16.0, 4.0, 1.0)
+#: starts under J follow λ times these in turn
+PATH = (1024.0, 256.0, 64.0, 16.0, 4.0, 1.0)
 #: random starts of a task under E, at most, and leading eigen-features of the k-means beside them
 _RANDOM_STARTS, _K_MEANS_FEATURES = 6, 50
 #: weight of evenness: 1 is the paper's, 0 weighs every cluster alike
@@ -140,8 +141,8 @@ class QuadraticTerm:
     """
 
     M: Array
-    linear_term: Array | None
     n_clusters: int
+    linear_term: Array | None = None
 
     def value(self, labels: Labels) -> float:
         Y = label_codes(labels, self.n_clusters)
@@ -150,38 +151,22 @@ class QuadraticTerm:
 
     def refine(
         self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64], free: Labels | None = None
-    ) -> tuple[float, int]:
-        """Improve labels within the sizes, in place, until nothing does; the value and how often they changed.
+    ) -> int:
+        """Improve labels within the sizes, in place, until nothing does; how often they changed.
 
         Only the rows ``free`` may move; all by default.
         """
-        if free is not None and len(free) < len(labels):
-            # the same form in the codes of the other rows, to which known ones add a linear term
-            known = np.setdiff1d(np.arange(len(labels)), free)
-            L = self.M[np.ix_(free, known)] @ label_codes(labels[known], self.n_clusters)
-            L = L if self.linear_term is None else L + self.linear_term[free]
-            low, high = left_over(labels[known], lower, upper)
-            part = QuadraticTerm(np.ascontiguousarray(self.M[np.ix_(free, free)]), L, self.n_clusters)
-            own = labels[free]
-            _, changes = part.refine(own, low, high, seed) if len(free) else (0.0, 0)
-            labels[free] = own
-            return self.value(labels), changes
+        if self.n_clusters == 1:
+            return 0
         from mtclust.core import compiled
 
-        P, linear_term = label_codes(labels, self.n_clusters).T @ self.M, self.linear_term
-        if linear_term is not None:
-            P += linear_term.T
+        P = label_codes(labels, self.n_clusters).T @ self.M
+        if self.linear_term is not None:
+            P += self.linear_term.T
         counts = np.bincount(labels, minlength=self.n_clusters)
         tolerance = SMALLEST_RESIDUAL * float(self.M.trace()) / len(self.M)
-        changes = 0
-        if self.n_clusters > 1:
-            changes, _ = compiled.exchange(self.M, P, labels, counts, lower, upper, tolerance, seed)
-        a, rest = code_scale(self.n_clusters)
-        rows = np.arange(len(labels))
-        value = a * float(P[labels, rows].sum()) - rest * float(P.sum())
-        if linear_term is not None:
-            value += a * float(linear_term[rows, labels].sum()) - rest * float(linear_term.sum())
-        return 0.5 * value, changes
+        order = np.arange(len(labels)) if free is None else free.copy()
+        return int(compiled.exchange(self.M, P, labels, counts, lower, upper, order, tolerance, seed)[0])
 
     def cost_of_names(self, labels: Labels) -> Array:
         """What naming cluster c (row) as d (column) adds to the value, up to a constant."""
@@ -218,11 +203,11 @@ class LeaveOneOutTerm:
 
     def refine(
         self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64], free: Labels | None = None
-    ) -> tuple[float, int]:
+    ) -> int:
         order = np.random.default_rng(int(seed[0])).permutation(len(labels))
         return self.move_rows(labels, lower, upper, order if free is None else order[np.isin(order, free)])
 
-    def move_rows(self, labels: Labels, lower: Labels, upper: Labels, order: Labels) -> tuple[float, int]:
+    def move_rows(self, labels: Labels, lower: Labels, upper: Labels, order: Labels) -> int:
         """Move rows to other clusters, each time the best for that row, until E of the task cannot rise."""
         from mtclust.core import compiled
 
@@ -230,9 +215,7 @@ class LeaveOneOutTerm:
         if self.from_others is not None:
             F = np.ascontiguousarray(self.from_others.T @ self.residual_map)
             constant = np.einsum("nc,nc->c", self.from_others, self.from_others)
-        weight, unit = size_weights(len(labels))
-        value, moved = compiled.move(self.A, F, constant, labels, weight, unit, lower, upper, order)
-        return -float(value), int(moved)
+        return int(compiled.move(self.A, F, constant, labels, *size_weights(len(labels)), lower, upper, order))
 
     def cost_of_names(self, labels: Labels) -> Array:
         counts, (weight, unit) = np.bincount(labels, minlength=self.n_clusters), size_weights(len(labels))
@@ -259,8 +242,12 @@ class PaperObjective:
     #: whether labels change within sizes that count, by exchanges and passes that lower the value for certain
     exchanges = True
 
+    #: starts follow λ times these in turn
+    path: tuple[float, ...] = PATH
     #: the targets (n × C) that models are fitted to, of labels and C
     codes = staticmethod(label_codes)
+    #: the criterion of a task alone, from its M and C
+    term_alone: Callable[[Array, int], Term] = QuadraticTerm
 
     def value(self, at: Conditioned, codes: Array) -> float:
         """Of all tasks; lower is better."""
@@ -269,7 +256,7 @@ class PaperObjective:
     def term(self, at: Conditioned, task: int, codes: Array, alpha: Array | None = None) -> Term:
         """The criterion seen by one task; ``codes`` are those of all rows, ``alpha`` is M·codes where it is known."""
         L = at.linear_term(task, codes, alpha) if at.coupling.couples_labels else None
-        return QuadraticTerm(at.block(task), L, codes.shape[1])
+        return QuadraticTerm(at.block(task), codes.shape[1], L)
 
     def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array] | None:
         """Scale and offset (m × C each) that turn models into scores of clusters; None where models are scores."""
@@ -292,21 +279,25 @@ class PaperObjective:
         self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int
     ) -> list[Labels]:
         """Distinct good labellings of one task alone, best first."""
-        rng, C, ends = np.random.default_rng(seed), len(lower), dict[bytes, tuple[float, Labels]]()
-        terms = [QuadraticTerm(M, None, C) for M in ridge_inverses(kernel, ridge * np.asarray(PATH))]
+        C, ends = len(lower), dict[bytes, tuple[float, Labels]]()
+        terms = [self.term_alone(M, C) for M in ridge_inverses(kernel, ridge * np.asarray(self.path))]
+        for labels, improve in self.begun(kernel, lower, upper, n_init, np.random.default_rng(seed)):
+            for term in terms:
+                improve(term, labels, lower, upper)
+            ends.setdefault(partition_key(labels, C), (terms[-1].value(labels), labels))
+        return [labels for _, labels in sorted(ends.values(), key=lambda end: end[0])]
+
+    def begun(
+        self, kernel: Array, lower: Labels, upper: Labels, n_init: int, rng: np.random.Generator
+    ) -> Iterator[tuple[Labels, Callable[..., int]]]:
+        """Labels of a task to begin with, each with what improves them for a term."""
         drawn = set[bytes]()
         for _ in range(n_init):
             labels = random_labels(len(kernel), lower, upper, rng)
-            bits = rng.integers(2**63, size=1, dtype=np.uint64)
-            key = partition_key(labels, C)
-            if key in drawn:  # few rows have few labellings
-                continue
-            drawn.add(key)
-            value = 0.0
-            for term in terms:
-                value, _ = term.refine(labels, lower, upper, bits)
-            ends.setdefault(partition_key(labels, C), (value, labels))
-        return [labels for _, labels in sorted(ends.values(), key=lambda end: end[0])]
+            seed, key = rng.integers(2**63, size=1, dtype=np.uint64), partition_key(labels, len(lower))
+            if key not in drawn:  # few rows have few labellings
+                drawn.add(key)
+                yield labels, partial(QuadraticTerm.refine, seed=seed)
 
 
 class SizeNeutral(PaperObjective):
@@ -319,7 +310,9 @@ class SizeNeutral(PaperObjective):
 
     name, lowered = "E", "−E"
     exchanges = False
+    path = (64.0, 16.0, 4.0, 1.0)  # the landscape of E is smoother than J's
     codes = staticmethod(indicators)
+    term_alone = LeaveOneOutTerm.of
 
     def value(self, at: Conditioned, codes: Array) -> float:
         begin, n = at.coupling.offsets[:-1], np.diff(at.coupling.offsets)[:, None]
@@ -364,20 +357,12 @@ class SizeNeutral(PaperObjective):
     def left_out_weights(self, fit: Any) -> tuple[Array, tuple[Array, Array] | None]:
         return fit.W / code_scale(fit.W.shape[2])[0], decision_weights(*self.explained(fit))
 
-    def starts_of_task(
-        self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int
-    ) -> list[Labels]:
-        rng, n, C = np.random.default_rng(seed), len(kernel), len(lower)
-        terms = [LeaveOneOutTerm.of(M, C) for M in ridge_inverses(kernel, ridge * np.asarray(PATH_OF_E))]
-        begun = [random_labels(n, lower, upper, rng) for _ in range(min(n_init, _RANDOM_STARTS))]
-        begun += _k_means_starts(kernel, lower, upper)
-        ends: dict[bytes, tuple[float, Labels]] = {}
-        for labels in begun:
-            order, value = rng.permutation(n), 0.0
-            for term in terms:
-                value, _ = term.move_rows(labels, lower, upper, order)
-            ends.setdefault(partition_key(labels, C), (value, labels))
-        return [labels for _, labels in sorted(ends.values(), key=lambda end: end[0])]
+    def begun(
+        self, kernel: Array, lower: Labels, upper: Labels, n_init: int, rng: np.random.Generator
+    ) -> Iterator[tuple[Labels, Callable[..., int]]]:
+        starts = [random_labels(len(kernel), lower, upper, rng) for _ in range(min(n_init, _RANDOM_STARTS))]
+        for labels in (*starts, *_k_means_starts(kernel, lower, upper)):
+            yield labels, partial(LeaveOneOutTerm.move_rows, order=rng.permutation(len(kernel)))
 
 
 def r_squared(shares: Array, sums: Array, rows: Any = 1) -> tuple[Array, Array]:

@@ -195,8 +195,7 @@ def exchange_until_stable(problem: Problem, point: Point, tasks: Sequence[int], 
             labels = fit.labels[rows].copy()
             term = problem.criterion.term(fit.at, task, codes)
             lower, upper = fit.bounds.lower[task], fit.bounds.upper[task]
-            _, changes = term.refine(labels, lower, upper, seed, problem.free[task])
-            if changes:
+            if term.refine(labels, lower, upper, seed, problem.free[task]):
                 fit.labels[rows] = labels
                 codes[rows] = problem.codes(labels)
                 changed.append(task)
@@ -233,7 +232,8 @@ def transfer(problem: Problem, point: Point, order: NDArray[np.int64], seed: NDA
         chosen = None
         for labels in proposals(problem, point, task, term, alpha):
             lower, upper = fit.bounds.row(task, np.bincount(labels, minlength=problem.n_clusters) > 0)
-            value, _ = term.refine(labels, lower, upper, seed, problem.free[task])
+            term.refine(labels, lower, upper, seed, problem.free[task])
+            value = term.value(labels)
             if value < best:
                 best, chosen = value, labels
         if chosen is not None:
