@@ -7,8 +7,8 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.core.criterion import LeaveOneOutTerm, PaperObjective
-from mtclust.core.hints import agreement, known_counts, placed, read_known
-from mtclust.core.labels import SizeBounds, free_bounds, left_over
+from mtclust.core.hints import agreement, placed, read_known
+from mtclust.core.labels import SizeBounds, counts_by_task, free_bounds, left_over
 from mtclust.datasets import make_related_tasks
 from mtclust.search.hints import names_after_known, with_room
 from tests.test_contract import FORMS, GIVEN
@@ -240,7 +240,7 @@ def test_unknown_is_minus_one_and_nothing_else():
     assert read_known(pd.array([1, pd.NA], dtype="Int64"), 2).tolist() == [1, -1]
     assert read_known([-1, -1], 2) is None
     assert read_known(None, 2) is None
-    counts = known_counts(np.array([0, -1, 0, 2, 1]), np.array([0, 3, 5]), 3)
+    counts = counts_by_task(np.array([0, -1, 0, 2, 1]), np.array([0, 3, 5]), 3)
     assert counts.tolist() == [[2, 0, 0], [0, 1, 1]]
 
 

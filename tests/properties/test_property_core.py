@@ -132,11 +132,11 @@ def test_alignment_renames_clusters_and_nothing_else(m, n_clusters, seed, d):
     np.testing.assert_allclose(similarity, similarity.T)
     assert np.all(np.abs(similarity) <= 1 + 1e-9)
     assert sorted(np.concatenate(groups_of_tasks(similarity)).tolist()) == list(range(m))
-    profit, allowed = rng.normal(size=(n_clusters,) * 2), rng.random((n_clusters,) * 2) < 0.5
-    np.fill_diagonal(allowed, True)
-    new_ids = best_relabelling(profit, allowed)
+    profit, counts = rng.normal(size=(n_clusters,) * 2), rng.integers(5, 9, size=n_clusters)
+    lower, upper = counts - rng.integers(3, size=n_clusters), counts + rng.integers(3, size=n_clusters)
+    new_ids = best_relabelling(profit, SizeBounds(lower[None], upper[None]), 0, counts)
     assert sorted(new_ids.tolist()) == list(range(n_clusters))
-    assert allowed[np.arange(n_clusters), new_ids].all()
+    assert np.all((lower[new_ids] <= counts) & (counts <= upper[new_ids]))
     assert profit[np.arange(n_clusters), new_ids].sum() >= np.trace(profit) - 1e-12
     index, shuffled = index_tasks(None, len(labels)), rng.permutation(n_clusters)[labels]
     plain, alike, new_ids = index.with_plain_ids(labels, shuffled, n_clusters, True)

@@ -3,8 +3,8 @@ r"""Exact assignment of rows to clusters whose sizes are bounded.
 .. math:: \min_Z \langle A, Z\rangle, \quad Z \in \{0,1\}^{n\times C},\; Z1 = 1,\; L \le Z^T1 \le U
 
 is a transportation problem: totally unimodular, so the integer optimum is the optimum of the linear program, and with
-cost A = α it is the most violated labelling of the paper's cutting planes. Two clusters are solved by sorting; more by
-class prices (rows take the cluster with the lowest cost + price) finished by shortest augmenting paths between
+cost A = α it is the most violated labelling of the paper's cutting planes. It is solved
+by class prices (rows take the cluster with the lowest cost + price) and finished by shortest augmenting paths between
 clusters. Taking the nC entries greedily in sorted order, as is sometimes done, is wrong for C ≥ 3.
 """
 
@@ -42,8 +42,6 @@ def assign(cost: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, prices: Array
     n, n_clusters = cost.shape
     if np.any(low > high) or not low.sum() <= n <= high.sum():
         raise ValueError(f"cluster sizes between {low.tolist()} and {high.tolist()} cannot be met by {n} rows.")
-    if n_clusters == 2:
-        return _assign_two(cost, low, high)
     first = np.zeros(n_clusters) if prices is None else np.asarray(prices, dtype=np.float64)
     if n > _SMALL:
         # noise at the level of rounding: equal rows would all take the same cluster and be moved one at a time
@@ -53,18 +51,6 @@ def assign(cost: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, prices: Array
 
     labels, spread = np.argmin(cost + first, axis=1), float(np.ptp(cost)) if n else 0.0
     compiled.augment(cost, labels, np.bincount(labels, minlength=n_clusters), low, high, 1e-13 * spread)
-    return labels
-
-
-def _assign_two(cost: Array, low: Integers, high: Integers) -> Integers:
-    """Two clusters: the rows that prefer cluster 0 most, as many as pay or as the bounds ask for."""
-    n = len(cost)
-    preference = cost[:, 0] - cost[:, 1]
-    order = np.argsort(preference, kind="stable")
-    fewest, most = max(low[0], n - high[1]), min(high[0], n - low[1])
-    n_first = int(np.clip(np.count_nonzero(preference < 0), fewest, most))
-    labels = np.ones(n, dtype=np.int64)
-    labels[order[:n_first]] = 0
     return labels
 
 

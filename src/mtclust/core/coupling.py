@@ -30,7 +30,7 @@ multitask kernels (24) and (14) and of its models (25) and (15).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -44,7 +44,7 @@ from mtclust.core.kernels import (
     ROUNDING,
     EigenFeatures,
     inverse_of_factor,
-    leading_eigenvectors,
+    largest_eigenvectors,
     upper_factor,
 )
 from mtclust.core.labels import tasks_of_rows
@@ -56,8 +56,6 @@ REVIVAL = 1e-8
 #: size ρr of the system of a spiked Ω: leading eigenvectors and one level for the rest, where the system of a full Ω,
 #: of size mr, would have more than ``EXACT_UP_TO`` rows
 _SPIKED_SIZE = 400
-#: products of weights that are held at once
-_WEIGHTED_AT_ONCE = 2**20
 
 
 def trace_one_root(S: Array) -> Array:
@@ -369,7 +367,7 @@ class Spiked(NamedTuple):
     @classmethod
     def of(cls, Z: Array, rank: int) -> Spiked:
         """With the leading eigenvectors of Z, its trace kept."""
-        eigenvalues, vectors = leading_eigenvectors(Z, rank)
+        eigenvalues, vectors = largest_eigenvectors(Z, rank, roughly=True)
         flat = max((float(np.trace(Z)) - float(eigenvalues.sum())) / max(len(Z) - rank, 1), 0.0)
         return cls(flat, vectors, np.maximum(eigenvalues - flat, 0.0))
 
@@ -401,10 +399,13 @@ class TaskSolver(Solver):
             s, U = coupling.spectra
             self._T = (U / (1.0 + self._flat_gain * s)[:, None, :]) @ U.transpose(0, 2, 1)
         self._Z, rho = Z, len(self._Vt)
-        reduced, sums = (grams @ self._T).reshape(m, r * r), np.zeros((rho * rho, r * r))
-        for tasks, products in _products(self._Vt.T):
-            sums += products.T @ reduced[tasks]
-        H = sums.reshape(rho, rho, r, r).transpose(0, 2, 1, 3).reshape(rho * r, rho * r)
+        V, reduced = self._Vt.T, (grams @ self._T).reshape(m, r * r)
+        H = (
+            np.stack([(V * v[:, None]).T @ reduced for v in self._Vt])
+            .reshape(rho, rho, r, r)
+            .transpose(0, 2, 1, 3)
+            .reshape(rho * r, rho * r)
+        )
         H = 0.5 * (H + H.T)
         H.flat[:: rho * r + 1] += 1.0
         self._factor = sla.cho_factor(H, lower=True, check_finite=False)
@@ -427,8 +428,8 @@ class TaskSolver(Solver):
         (m, rho), r = self._V.shape, self._T.shape[1]
         lower, _ = lapack.dpotri(self._factor[0], lower=1)
         inverse = np.tril(lower) + np.tril(lower, -1).T
-        parts = inverse.reshape(rho, r, rho, r).transpose(0, 2, 1, 3).reshape(rho * rho, r * r)
-        Q = np.concatenate([products @ parts for _, products in _products(self._V)]).reshape(m, r, r)
+        parts = inverse.reshape(rho, r, rho, r).transpose(0, 2, 1, 3).reshape(rho, rho, r * r)
+        Q = sum(v[:, None] * (self._V @ part) for v, part in zip(self._V.T, parts)).reshape(m, r, r)
         if self._flat_gain:
             Q = self._flat_gain * self._T + self._T @ Q @ self._T.transpose(0, 2, 1)
             Q = 0.5 * (Q + Q.transpose(0, 2, 1))
@@ -436,14 +437,6 @@ class TaskSolver(Solver):
 
     def blocks(self) -> Array:
         return self._own_blocks
-
-
-def _products(V: Array) -> Iterator[tuple[slice, Array]]:
-    """v_ik v_il (tasks × ρ²) of as many tasks as are held at once, and which these are."""
-    step = max(1, _WEIGHTED_AT_ONCE // V.shape[1] ** 2)
-    for first in range(0, len(V), step):
-        part = V[first : first + step]
-        yield slice(first, first + step), (part[:, :, None] * part[:, None, :]).reshape(len(part), -1)
 
 
 class SharedFeatures(BaseCoupling):

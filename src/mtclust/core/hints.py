@@ -57,12 +57,6 @@ def read_known(known: Any, n_rows: int) -> Labels | None:
     return found if (found >= 0).any() else None
 
 
-def known_counts(known: Labels, offsets: NDArray[np.int64], n_clusters: int) -> Labels:
-    """How many rows of every task and cluster (m × C) are known, of rows sorted by task."""
-    parts = (known[a:b] for a, b in zip(offsets[:-1], offsets[1:]))
-    return np.stack([np.bincount(part[part >= 0], minlength=n_clusters) for part in parts])
-
-
 def check_sizes(counts: Labels, bounds: SizeBounds, sizes: Labels, names: list[Any]) -> None:
     """Refuse known rows that no labels within the sizes can have."""
     for i, name in enumerate(names):

@@ -83,12 +83,23 @@ def rbf_from_distances(squared: NDArray[np.float64], sigma: float) -> NDArray[np
     return np.exp(squared * factor)
 
 
-def largest_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The k largest eigenvalues (at most all), rising, and their vectors, wherever LAPACK fails to find only some."""
-    n = len(matrix)
+def largest_eigenvectors(
+    matrix: NDArray[np.float64], k: int, roughly: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The k largest eigenvalues (at most all), rising, and their vectors.
+
+    Those of over ``EXACT_UP_TO`` rows, if rough ones will do, by power steps.
+    """
+    n, wider = len(matrix), k + 20  # a block of some more vectors than are wanted is multiplied a few times
+    if roughly and wider < n and n > EXACT_UP_TO:
+        block = np.random.default_rng(0).normal(size=(n, wider))
+        for _ in range(4):
+            block = sla.qr(matrix @ block, mode="economic", check_finite=False)[0]
+        values, turned = sla.eigh(block.T @ (matrix @ block))
+        return values[-k:], (block @ turned)[:, -k:]
     try:
         values, vectors = sla.eigh(matrix, subset_by_index=(max(0, n - k), n - 1))
-    except sla.LinAlgError:  # many are equal
+    except sla.LinAlgError:  # many are equal, and LAPACK fails to find only some
         values, vectors = np.linalg.eigh(matrix)
     return values[-k:], vectors[:, -k:]
 
@@ -111,19 +122,6 @@ def inverse_of_factor(factor: NDArray[np.float64]) -> NDArray[np.float64]:
     inverse = upper.T + upper
     inverse.flat[:: len(inverse) + 1] *= 0.5
     return inverse
-
-
-def leading_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The k largest eigenvalues, rising, and their vectors; of over ``EXACT_UP_TO`` rows by power steps, roughly."""
-    n = len(matrix)
-    wider = k + 20  # a block of some more vectors than are wanted is multiplied by the matrix a few times
-    if n <= EXACT_UP_TO or wider >= n:
-        return largest_eigenvectors(matrix, k)
-    block = np.random.default_rng(0).normal(size=(n, wider))
-    for _ in range(4):
-        block = sla.qr(matrix @ block, mode="economic", check_finite=False)[0]
-    values, turned = sla.eigh(block.T @ (matrix @ block))
-    return values[-k:], (block @ turned)[:, -k:]
 
 
 def squared_distances(X: Any) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ to 0 (the paper's Yⁱ). The set Bⁱ of the paper's (2) allows labels whose mea
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,11 +60,11 @@ def rows_of_tasks(offsets: NDArray[np.int64], tasks: Any) -> NDArray[np.int64]:
 
 
 def counts_by_task(labels: Any, offsets: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
-    """Cluster sizes (m × C) of labels sorted by task, of which task i has ``offsets[i]:offsets[i + 1]``."""
+    """Cluster sizes (m × C) of labels sorted by task, task i from ``offsets[i]`` on; those below 0 are unknown."""
     if not isinstance(labels, np.ndarray):  # a handle to labels that lie elsewhere
         return labels.counts_by_task(len(offsets) - 1, n_clusters)
     parts = (np.asarray(labels[a:b]) for a, b in zip(offsets[:-1], offsets[1:]))
-    return np.stack([np.bincount(part, minlength=n_clusters) for part in parts])
+    return np.stack([np.bincount(part[part >= 0], minlength=n_clusters) for part in parts])
 
 
 def balance_bounds(n_rows: int, n_clusters: int, l: float) -> tuple[int, int]:
@@ -155,21 +155,16 @@ class SizeBounds:
         return bool(np.all(counts >= self.lower[task]) and np.all(counts <= self.upper[task]))
 
 
-def free_bounds(sizes: NDArray[np.int64], present: NDArray[np.bool_]) -> SizeBounds:
-    """No bound but that no cluster that a task has is empty, where the task has rows enough for that."""
-    rows = sizes[:, None]
-    enough = rows >= present.sum(axis=1)[:, None]
-    return SizeBounds((present & enough).astype(np.int64), np.where(present, rows, 0))
+def free_bounds(sizes: NDArray[np.int64], present: NDArray[np.bool_], least: int = 1) -> SizeBounds:
+    """No bound but that every cluster that a task has keeps ``least`` rows, or what the task has for each."""
+    kept = np.minimum(least, sizes // np.maximum(present.sum(axis=1), 1))
+    return SizeBounds(np.where(present, kept[:, None], 0), np.where(present, sizes[:, None], 0))
 
 
-def neutral_bounds(task_sizes: NDArray[np.int64], clusters: NDArray[np.int64]) -> SizeBounds:
-    """No bound but that every cluster of a task keeps ``LEAST_ROWS`` rows, or what the task has for each."""
-    most = int(clusters.max())
-    present = np.arange(most) < clusters[:, None]
-    least = np.minimum(LEAST_ROWS, task_sizes // clusters)
-    return SizeBounds(
-        np.where(present, least[:, None], 0), np.where(present, task_sizes[:, None], 0), movable=bool(np.ptp(clusters))
-    )
+def neutral_bounds(sizes: NDArray[np.int64], clusters: NDArray[np.int64]) -> SizeBounds:
+    """No bound but that each of so many clusters of a task keeps ``LEAST_ROWS`` rows."""
+    bounds = free_bounds(sizes, np.arange(clusters.max()) < clusters[:, None], LEAST_ROWS)
+    return replace(bounds, movable=bool(np.ptp(clusters)))
 
 
 def proportional(bounds: SizeBounds, sizes: NDArray[np.int64], wanted: NDArray[np.int64]) -> SizeBounds:

@@ -57,19 +57,16 @@ def class_mean_products(kernel: Array, offsets: NDArray[np.int64], labels: NDArr
     return products.reshape(m, n_clusters, m, n_clusters).transpose(0, 2, 1, 3)
 
 
-def allowed_permutations(bounds: SizeBounds, task: int, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which cluster (row) of a task may take which id (column) without breaking the size bounds of that id.
+def best_relabelling(
+    profit: NDArray[Any], bounds: SizeBounds | None = None, task: int = 0, counts: Any = None
+) -> NDArray[np.int64]:
+    """The one-to-one map old id → new id of highest profit.
 
-    Any, if the bounds move with the clusters.
+    With the ``bounds`` of a task and its cluster sizes ``counts`` no cluster takes an id whose bounds its size breaks,
+    unless these move with the clusters.
     """
-    if bounds.movable:
-        return np.ones((bounds.n_clusters, bounds.n_clusters), dtype=bool)
-    return (counts[:, None] >= bounds.lower[task]) & (counts[:, None] <= bounds.upper[task])
-
-
-def best_relabelling(profit: NDArray[Any], allowed: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-    """The one-to-one map old id → new id of highest profit, among the allowed ones (the identity always is)."""
-    if allowed is not None:
+    if bounds is not None and not bounds.movable:
+        allowed = (counts[:, None] >= bounds.lower[task]) & (counts[:, None] <= bounds.upper[task])
         profit = np.where(allowed, profit, -(2.0 * np.abs(profit).sum() + 1.0))
     _, new_ids = linear_sum_assignment(profit, maximize=True)
     return new_ids.astype(np.int64)
@@ -103,16 +100,44 @@ def match_means(
         flat = means.reshape(m * C, -1)
         means = (flat @ flat.T).reshape(m, C, m, C).transpose(0, 2, 1, 3)
     products, similarity = _similarity(means, sizes, bounds)
+    weights = similarity**2 * (1 - np.eye(m))
     # the clusters (m × C) a task offers for matching: those that have rows, if tasks differ in how many they have
     offered = sizes > 0 if bounds.movable else np.ones(sizes.shape, dtype=bool)
-    if task is None:
-        return _new_ids(
-            products, similarity, [allowed_permutations(bounds, i, sizes[i]) for i in range(m)], offered
-        ), similarity
-    ids, others = np.tile(np.arange(C), (m, 1)), [k for k in range(m) if k != task]
-    allowed = allowed_permutations(bounds, task, sizes[task])
-    ids[task] = _matched(task, others, ids, similarity**2, products, offered, allowed)
-    return ids, similarity
+    new_ids = np.tile(np.arange(C), (m, 1))
+
+    def match(task: int, others: list[int]) -> None:
+        """Ids of the clusters of a task that fit those of others best, in the mean over the tasks that have an id."""
+        # column c of the product with task k counts for the id that k's cluster c has
+        order = np.argsort(new_ids[others], axis=1)
+        by_id = np.take_along_axis(products[task, others], order[:, None, :], axis=2)
+        profit = np.tensordot(weights[task, others], by_id, axes=1)
+        if not offered.all():  # where all tasks have all clusters the sum is the mean times a constant
+            total = weights[task, others] @ np.take_along_axis(offered[others], order, axis=1)
+            profit = profit / np.where(total > 0, total, 1.0)
+        new_ids[task] = best_relabelling(profit, bounds, task, sizes[task])
+
+    if task is not None:
+        match(task, [k for k in range(m) if k != task])
+        return new_ids, similarity
+    done: list[int] = []
+    if m > 1:
+        # one of the tasks with most clusters, for the others are matched to some of them
+        n_offered = offered.sum(axis=1)
+        largest = np.flatnonzero(n_offered == n_offered.max())
+        done.append(int(largest[np.argmax(weights[largest].max(axis=1))]))
+    nearest = np.full(m, -np.inf)  # how similar each task is to the most similar of these
+    while 0 < len(done) < m:
+        np.maximum(nearest, weights[:, done[-1]], out=nearest)
+        nearest[done] = -np.inf
+        match(int(np.argmax(nearest)), done)
+        done.append(int(np.argmax(nearest)))
+    for _ in range(_SWEEPS if m > 2 else 0):
+        before = new_ids.copy()
+        for i in range(m):
+            match(i, [k for k in range(m) if k != i])
+        if np.array_equal(before, new_ids):
+            break
+    return new_ids, similarity
 
 
 def _similarity(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -> tuple[Array, Array]:
@@ -196,50 +221,6 @@ def _nearest_subset(a: Array, b: Array, shifted: bool) -> tuple[NDArray[np.int64
     return matched, shift
 
 
-def _matched(
-    task: int, others: list[int], new_ids: Any, weights: Array, products: Array, offered: Any, allowed: Any
-) -> NDArray[np.int64]:
-    """Ids of the clusters of a task that fit those of others best, in the mean over the tasks that have an id."""
-    ids = new_ids[others]
-    weight = weights[task, others]
-    # column c of the product with task k counts for the id that k's cluster c has
-    by_id = np.take_along_axis(products[task, others], np.argsort(ids, axis=1)[:, None, :], axis=2)
-    profit = np.tensordot(weight, by_id, axes=1)
-    total = weight @ np.take_along_axis(offered[others], np.argsort(ids, axis=1), axis=1)
-    # where all tasks have all clusters the sum is the mean times a constant
-    return best_relabelling(profit if offered.all() else profit / np.where(total > 0, total, 1.0), allowed)
-
-
-def _new_ids(
-    products: Array, similarity: Array, allowed: list[NDArray[np.bool_]], offered: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    """For every task the map old id → common id."""
-    m, n_clusters = len(similarity), products.shape[2]
-    new_ids = np.tile(np.arange(n_clusters), (m, 1))
-    weights = similarity**2 * (1 - np.eye(m))
-    done: list[int] = []
-    if m > 1:
-        # one of the tasks with most clusters, for the others are matched to some of them
-        n_offered = offered.sum(axis=1)
-        largest = np.flatnonzero(n_offered == n_offered.max())
-        done.append(int(largest[np.argmax(weights[largest].max(axis=1))]))
-    nearest = np.full(m, -np.inf)  # how similar each task is to the most similar of these
-    while 0 < len(done) < m:
-        np.maximum(nearest, weights[:, done[-1]], out=nearest)
-        nearest[done] = -np.inf
-        task = int(np.argmax(nearest))
-        new_ids[task] = _matched(task, done, new_ids, weights, products, offered, allowed[task])
-        done.append(task)
-    for _ in range(_SWEEPS if m > 2 else 0):
-        before = new_ids.copy()
-        for task in range(m):
-            others = [k for k in range(m) if k != task]
-            new_ids[task] = _matched(task, others, new_ids, weights, products, offered, allowed[task])
-        if np.array_equal(before, new_ids):
-            break
-    return new_ids
-
-
 def _match_many(means: Array, counts: NDArray[np.int64], bounds: SizeBounds) -> tuple[NDArray[np.int64], Array]:
     """New ids (m × C) from the class means (m × C × r) of every task, and the similarity V of the tasks."""
     m, C, _ = means.shape
@@ -250,7 +231,7 @@ def _match_many(means: Array, counts: NDArray[np.int64], bounds: SizeBounds) -> 
     def match(task: int, model: Array) -> bool:
         """Rename the clusters of a task to fit ``model`` (C × r); whether that changed any."""
         order = np.argsort(ids[task])  # by their present ids
-        new = best_relabelling(unit[task][order] @ model.T, allowed_permutations(bounds, task, counts[task][order]))
+        new = best_relabelling(unit[task][order] @ model.T, bounds, task, counts[task][order])
         ids[task] = new[ids[task]]
         return not np.array_equal(new, np.arange(C))
 

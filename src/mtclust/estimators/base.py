@@ -25,9 +25,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mtclust.choose.settings import Input, Params, rows_by_task
 from mtclust.choose.views import MOST_COLUMNS, is_wide
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.hints import NO_HINTS, Hints, check_sizes, known_counts, read_known, read_links
+from mtclust.core.hints import NO_HINTS, Hints, check_sizes, read_known, read_links
 from mtclust.core.kernels import KERNELS
-from mtclust.core.labels import SizeBounds, neutral_bounds, one_per_task, parse_sizes
+from mtclust.core.labels import SizeBounds, counts_by_task, neutral_bounds, one_per_task, parse_sizes
 from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks
 from mtclust.core.validation import check_index, check_input, check_spreads, generator_of, read_rows
 from mtclust.distributed import is_dask
@@ -302,4 +302,4 @@ def _check_known(params: Params, given: Input, known: NDArray[np.int64]) -> None
         bounds = SizeBounds(np.zeros_like(bounds.lower), bounds.upper, bounds.movable)
     else:
         bounds = parse_sizes(params.sizes, index.sizes, clusters, index.names)
-    check_sizes(known_counts(known, index.offsets, C), bounds, index.sizes, index.names.tolist())
+    check_sizes(counts_by_task(known, index.offsets, C), bounds, index.sizes, index.names.tolist())

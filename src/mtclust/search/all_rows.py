@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mtclust.core.coupling import COUPLINGS, Solver, objective
 from mtclust.core.criterion import PaperObjective
 from mtclust.core.labels import SizeBounds, code_scale, offsets_of, proportional
-from mtclust.core.matching import allowed_permutations, best_relabelling
+from mtclust.core.matching import best_relabelling
 from mtclust.core.model import DecisionModel, left_out
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data
@@ -299,7 +299,7 @@ def rename(data: Data, point: Point, tasks: list[int], stage: str) -> None:
         b_i = fit.b[i]
         asked_for = fit.W[i] - blocks[i] @ b_i
         counts = fit.tasks[i].counts
-        new_ids = best_relabelling(b_i.T @ asked_for, allowed_permutations(data.bounds, i, counts))
+        new_ids = best_relabelling(b_i.T @ asked_for, data.bounds, i, counts)
         if np.array_equal(new_ids, np.arange(len(new_ids))):
             continue
         b = fit.b.copy()

@@ -26,7 +26,7 @@ from mtclust.core.coupling import REVIVAL
 from mtclust.core.criterion import Term
 from mtclust.core.hints import placed
 from mtclust.core.kernels import ROUNDING
-from mtclust.core.matching import allowed_permutations, best_relabelling
+from mtclust.core.matching import best_relabelling
 
 if TYPE_CHECKING:
     from mtclust.search.problem import Effort, Point, Problem
@@ -214,7 +214,7 @@ def permute(problem: Problem, point: Point, tasks: Sequence[int]) -> None:
         rows = problem.rows(task)
         cost = problem.criterion.term(fit.at, task, codes).cost_of_names(fit.labels[rows])
         counts = np.bincount(fit.labels[rows], minlength=problem.n_clusters)
-        new_ids = best_relabelling(-cost, allowed_permutations(fit.bounds, task, counts))
+        new_ids = best_relabelling(-cost, fit.bounds, task, counts)
         gain = np.trace(cost) - cost[np.arange(len(cost)), new_ids].sum()
         if gain > ROUNDING * abs(point.value):
             fit.labels[rows] = new_ids[fit.labels[rows]]
@@ -276,6 +276,5 @@ def proposals(problem: Problem, point: Point, task: int, term: Term, alpha: Arra
             add(labels.copy())
             continue
         counts = np.bincount(labels, minlength=problem.n_clusters)
-        allowed = allowed_permutations(fit.bounds, task, counts)
-        add(best_relabelling(-term.cost_of_names(labels), allowed)[labels])
+        add(best_relabelling(-term.cost_of_names(labels), fit.bounds, task, counts)[labels])
     return list(found.values())[1:]

@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 
-from mtclust.core.hints import Hints, Links, known_counts, placed
-from mtclust.core.labels import SizeBounds, tasks_of_rows
+from mtclust.core.hints import Hints, Links, placed
+from mtclust.core.labels import SizeBounds, counts_by_task, tasks_of_rows
 from mtclust.core.matching import pair_counts
 from mtclust.search.problem import Point, SearchOptions
 from mtclust.search.recipe import Outcome
@@ -65,7 +65,7 @@ def _descended(
     offsets = problem.offsets
     labels = np.asarray(point.labels, dtype=np.int64)
     bounds = problem.bounds.fitted(labels, offsets).renamed(names).fixed()
-    bounds = with_room(bounds, known_counts(known, offsets, bounds.n_clusters), np.diff(offsets))
+    bounds = with_room(bounds, counts_by_task(known, offsets, bounds.n_clusters), np.diff(offsets))
     problem = replace(problem.with_bounds(bounds), held=known >= 0)
     begun = [
         placed(names[i][labels[a:b]], known[a:b], bounds.lower[i], bounds.upper[i])

@@ -23,9 +23,9 @@ import scipy.linalg as sla
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from mtclust.core.kernels import EXACT_UP_TO, leading_eigenvectors
+from mtclust.core.kernels import EXACT_UP_TO, largest_eigenvectors
 from mtclust.core.labels import free_bounds
-from mtclust.core.matching import allowed_permutations, best_relabelling, pair_counts
+from mtclust.core.matching import best_relabelling, pair_counts
 from mtclust.search.problem import Point, Problem, SearchOptions
 from mtclust.util.messages import counted, phase
 
@@ -101,7 +101,7 @@ def _with_ids_of(
     def agreeing(labels: Labels, task: int) -> Labels:
         """Labels of a task with the names of clusters that agree best among those that the bounds allow."""
         pairs = pair_counts(labels, single.labels[problem.rows(task)], bounds.n_clusters)
-        return best_relabelling(pairs, allowed_permutations(bounds, task, pairs.sum(axis=1)))[labels]
+        return best_relabelling(pairs, bounds, task, pairs.sum(axis=1))[labels]
 
     return problem.with_bounds(bounds), [[agreeing(start, i) for start in own] for i, own in enumerate(starts)]
 
@@ -111,7 +111,7 @@ def first_relationship(similarity: Array) -> Array:
     similarity = np.clip(similarity, 0.0, None)
     m = len(similarity)
     if m > EXACT_UP_TO:  # the leading ones, and one level for the others
-        eigenvalues, vectors = leading_eigenvectors(similarity, _LEADING)
+        eigenvalues, vectors = largest_eigenvectors(similarity, _LEADING, roughly=True)
         level = max(_FIRST_EIGENVALUE, (m - float(eigenvalues.sum())) / (m - _LEADING))
         Omega = (vectors * np.maximum(eigenvalues - level, 0.0)) @ vectors.T
         Omega.flat[:: m + 1] += level
