@@ -168,7 +168,7 @@ def test_rows_are_ordered_by_what_they_hold():
     one, other = index_tasks(tasks, 60).by_content(X), index_tasks(tasks[order], 60).by_content(X[order])
     np.testing.assert_array_equal(X[one.order], X[order][other.order])
     renamed = index_tasks((2 - tasks), 60).by_content(X)
-    np.testing.assert_array_equal(2 - one.by_rows, renamed.by_rows)
+    np.testing.assert_array_equal(2 - one.task_order, renamed.task_order)
 
 
 def test_noise_of_1e_10_changes_no_order():
@@ -196,7 +196,7 @@ def test_a_sample_knows_where_its_rows_and_tasks_are():
     sample = sample_rows(X, index, 45)
     np.testing.assert_array_equal(sample.rows, X[sample.order])
     np.testing.assert_array_equal(np.repeat([0, 1, 2], 15), tasks[sample.order])
-    np.testing.assert_array_equal(sample.index.by_rows, index.by_rows)
+    np.testing.assert_array_equal(sample.index.task_order, index.task_order)
     np.testing.assert_array_equal(X[index.order[sample.positions_in(index)]], sample.rows)
     assert not sample.complete
     assert all_rows(X, index).complete

@@ -189,7 +189,7 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
     if not numbers or not 2 <= numbers[0] <= table.shape[0]:
         raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2 and <= {table.shape[0]}, the rows.")
     numbered = np.arange(table.shape[0])[:, None] if kernel == "precomputed" else table
-    tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
+    tasks = index.task_order
     largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: ROWS // _ROWS_PER_TASK]]
     # the largest first, so that nothing depends on names
     wanted = np.minimum(index.sizes[largest], max(_ROWS_PER_TASK, ROWS // len(largest)))

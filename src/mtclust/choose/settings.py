@@ -146,9 +146,10 @@ def taken(
     rows = X[order]
     rows = rows.astype(np.float64, copy=False) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
     sizes = np.array([len(part) for part in positions])
-    by_rows = None if index.by_rows is None else np.argsort(np.argsort(index.by_rows)[tasks])
+    order_of_tasks = np.argsort(np.argsort(index.task_order)[tasks])
+    content = None if index.content is None else replace(index.content, tasks=order_of_tasks)
     numbers = np.repeat(np.arange(len(tasks)), sizes)
-    own = TaskIndex(index.names[tasks], numbers, np.arange(len(order)), offsets_of(sizes), True, by_rows)
+    own = TaskIndex(index.names[tasks], numbers, np.arange(len(order)), offsets_of(sizes), True, content, True)
     return Sample(rows, own, tasks, positions, order, complete)
 
 
@@ -157,7 +158,7 @@ def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = 100, leas
 
     These are the rows of every task that come first in the order of content.
     """
-    tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
+    tasks = index.task_order
     each = max(least, most // min(len(tasks), most_tasks))
     if len(tasks) > most_tasks:
         largest = np.argsort(-index.sizes[tasks], kind="stable")[:most_tasks]
@@ -192,7 +193,7 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
     # neither one cluster nor equal rows leave a choice
     if several and question.n_clusters > 1 and any(begin.through(own).centred.scale > 0 for own in question.kernels):
         if question.sizes_open:
-            choice = choose_labels(question, params.options, sample.index.by_rows)
+            choice = choose_labels(question, params.options, sample.index.task_order)
         else:
             many = not sample.complete and sample.index.sizes.max() <= LEAST_ROWS  # restarts cost more than they gain
             n_init = 1 if many else max(1, params.options.n_init // EFFORT)

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtclust.core.labels import offsets_of, rows_of_tasks
 from mtclust.core.matching import best_relabelling, ids_by_size, pair_counts
-from mtclust.core.order import Over, content_order, first_by_content, over_blocks
+from mtclust.core.order import Content, Over, content_order, first_by_content, over_blocks
 from mtclust.util.messages import listing
 
 #: more tasks than this with fewer than two rows each, on average, are taken for ids of rows
@@ -42,10 +42,8 @@ class TaskIndex:
     order: NDArray[Any]  # sorts the rows by task, within tasks as they came or by content (n,)
     offsets: NDArray[np.int64]  # task i holds the sorted rows ``offsets[i]:offsets[i + 1]`` (m + 1,)
     is_sorted: bool = False  # whether the rows came sorted by task, so that ``order`` changes nothing
-    # the tasks in an order that follows from their rows, whatever they are called (:meth:`by_content`) (m,)
-    by_rows: NDArray[np.int64] | None = None
-    columns: NDArray[np.int64] | None = None  # an order of the columns that follows from their content (d,)
-    content: Any = None  # where rows are so many, or so far, that they do not come in the order of their content
+    content: Content | None = None  # what rows say of an order, once they were asked (:meth:`by_content`)
+    ordered: bool = False  # whether the rows of every task come in that order
 
     @property
     def n_tasks(self) -> int:
@@ -54,6 +52,16 @@ class TaskIndex:
     @property
     def sizes(self) -> NDArray[np.int64]:
         return np.diff(self.offsets)
+
+    @property
+    def task_order(self) -> NDArray[np.int64]:
+        """The tasks in the order that follows from their rows, where it is known, whatever they are called (m,)."""
+        return np.arange(self.n_tasks) if self.content is None else np.asarray(self.content.tasks)
+
+    @property
+    def columns(self) -> NDArray[np.int64] | None:
+        """The columns in an order that follows from their content, where it is known (d,)."""
+        return None if self.content is None else self.content.columns
 
     def slices(self) -> list[slice]:
         """One slice of the sorted rows per task."""
@@ -69,18 +77,17 @@ class TaskIndex:
         """
         content = content_order(X, self.task_numbers, len(self.names))
         if X.shape[0] > ORDERED:
-            return replace(self, by_rows=content.tasks, columns=content.columns, content=content)
-        order = content.of_rows(self.task_numbers)
-        return replace(self, order=order, is_sorted=False, by_rows=content.tasks, columns=content.columns)
+            return replace(self, content=content)
+        return replace(self, order=content.of_rows(self.task_numbers), is_sorted=False, content=content, ordered=True)
 
     def first_rows(self, tasks: NDArray[np.int64], numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Positions within tasks of as many rows of each as are asked for that come first in the order of content.
 
         Where that is not known they are evenly spread over the task.
         """
-        if self.by_rows is None:
-            return [even_positions(int(self.sizes[task]), int(k)) for task, k in zip(tasks, numbers)]
         if self.content is None:
+            return [even_positions(int(self.sizes[task]), int(k)) for task, k in zip(tasks, numbers)]
+        if self.ordered:
             return [np.arange(k) for k in numbers]
         rows = [self.order[self.offsets[task] : self.offsets[task + 1]] for task in tasks]
         hashes, finer = self.content.hashes, self.content.finer
@@ -88,20 +95,20 @@ class TaskIndex:
 
     def as_one_task(self) -> TaskIndex:
         """The same rows, all of one task."""
-        numbers, one = np.zeros_like(self.task_numbers), np.zeros(1, dtype=np.int64)
-        return replace(self, names=self.names[:1], task_numbers=numbers, offsets=self.offsets[[0, -1]], by_rows=one)
+        numbers = np.zeros_like(self.task_numbers)
+        return replace(self, names=self.names[:1], task_numbers=numbers, offsets=self.offsets[[0, -1]], content=None)
 
     def even_rows(self, k: int, by_content: bool) -> NDArray[np.int64]:
         """About k positions of the sorted rows, of every task its share, those that come first by content."""
         even = ((np.arange(k) + 0.5) * (int(self.offsets[-1]) / k)).astype(np.int64)
-        if not by_content or self.by_rows is None:
+        if not by_content or self.content is None:
             return even
-        if self.content is None:
-            return rows_of_tasks(self.offsets, self.by_rows)[even]
-        ends = np.cumsum(self.sizes[self.by_rows])
+        tasks = self.task_order
+        if self.ordered:
+            return rows_of_tasks(self.offsets, tasks)[even]
+        ends = np.cumsum(self.sizes[tasks])
         numbers = np.bincount(np.searchsorted(ends, even, side="right"), minlength=self.n_tasks)
-        first = self.first_rows(self.by_rows, numbers)
-        return np.concatenate([self.offsets[i] + part for i, part in zip(self.by_rows, first)])
+        return np.concatenate([self.offsets[i] + part for i, part in zip(tasks, self.first_rows(tasks, numbers))])
 
     def over(self, X: Any) -> Over:
         """Passes over blocks of a dense table and the numbers of their tasks."""
@@ -134,8 +141,8 @@ class TaskIndex:
         ids, counts = np.arange(n_clusters), np.bincount(labels, minlength=n_clusters)
         if free:
             first = None
-            if self.by_rows is not None and self.content is None:  # else they keep the order of the sample
-                places = rows_of_tasks(self.offsets, self.by_rows)
+            if self.ordered:  # else they keep the order of the sample
+                places = rows_of_tasks(self.offsets, self.task_order)
                 first = np.full(n_clusters, len(labels))
                 clusters, first_places = np.unique(labels[places], return_index=True)
                 first[clusters] = first_places

@@ -102,8 +102,7 @@ class ChunkedIndex(TaskIndex):
     _first: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
     def by_content(self, X: ChunkedTable) -> ChunkedIndex:
-        content = Content.of(X.over, self.n_tasks)
-        return replace(self, by_rows=content.tasks, columns=content.columns, table=X, content=content, _first={})
+        return replace(self, content=Content.of(X.over, self.n_tasks), table=X, _first={})
 
     def first_rows(self, tasks: NDArray[np.int64], numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         if self.table is None or self.content is None:
@@ -117,8 +116,7 @@ class ChunkedIndex(TaskIndex):
         return [self._first[task][:k] for task, k in asked.items()]
 
     def as_one_task(self) -> ChunkedIndex:
-        one = np.zeros(1, dtype=np.int64)
-        return ChunkedIndex(self.names[:1], self.task_numbers, self.order, self.offsets[[0, -1]], by_rows=one)
+        return ChunkedIndex(self.names[:1], self.task_numbers, self.order, self.offsets[[0, -1]])
 
     def over(self, X: ChunkedTable) -> Over:
         return X.over

@@ -84,9 +84,8 @@ def judged_rows(
     question = Question(view, kernels, clusters, "independent")
     labels = labels[sample.order] if index.in_memory else index.labels_at(labels, sample.positions_in(index))
     tasks = task_numbers[sample.tasks[sample.index.task_numbers]]
-    if sample.index.by_rows is not None:
-        question, places = question.of_tasks(sample.index.by_rows)
-        labels, tasks = labels[places], tasks[places]
+    question, places = question.of_tasks(sample.index.task_order)
+    labels, tasks = labels[places], tasks[places]
     if model.selection_.center != "task":
         seen = model._kept.in_frame(question.view.rows, tasks)
         view = replace(question.view, rows=seen, offsets=np.array([0, len(labels)]))
