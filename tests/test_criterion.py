@@ -99,7 +99,7 @@ def test_moves_change_the_criterion_by_what_they_claim_and_end_where_none_gains(
         labels = rng.permutation(np.arange(14) % 3)
         lower, upper = np.full(3, 2), np.full(3, 14)
         before = form.value(labels)
-        moves, value = form.move_rows(labels, lower, upper, rng.permutation(14)), form.value(labels)
+        moves, value = form.refine(labels, lower, upper, order=rng.permutation(14)), form.value(labels)
         assert value < before if moves else value == before
         counts = np.bincount(labels, minlength=3)
         for j, q in itertools.product(range(14), range(3)):
@@ -123,7 +123,7 @@ def test_search_finds_what_trying_all_labellings_finds() -> None:
         ends = []
         for start in range(6):
             labels = np.random.default_rng(start).permutation(np.arange(9) % 2)
-            form.move_rows(labels, np.full(2, 2), np.full(2, 9), np.arange(9))
+            form.refine(labels, np.full(2, 2), np.full(2, 9), order=np.arange(9))
             ends.append(-form.value(labels))
         assert max(ends) <= best + 1e-9
         found += max(ends) >= best - 1e-9

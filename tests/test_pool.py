@@ -5,7 +5,6 @@ import pytest
 
 from mtclust.core import compiled
 from mtclust.core.criterion import (
-    PATH,
     PaperObjective,
     QuadraticTerm,
     random_labels,
@@ -96,8 +95,9 @@ def test_a_pool_holds_local_optima_of_the_wanted_ridge_that_are_no_renamings_of_
 
 
 def test_the_path_of_ridges_falls_to_the_wanted_one():
-    assert PATH[-1] == 1
-    assert np.all(np.diff(PATH) < 0)
+    path = PaperObjective.path
+    assert path[-1] == 1
+    assert np.all(np.diff(path) < 0)
 
 
 def test_a_pool_follows_falling_ridges_down_to_the_wanted_one(monkeypatch):

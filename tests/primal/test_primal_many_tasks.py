@@ -7,7 +7,7 @@ import pytest
 
 from mtclust.choose.settings import sample_rows
 from mtclust.core import compiled, kernels
-from mtclust.core.criterion import PATH, PaperObjective
+from mtclust.core.criterion import PaperObjective
 from mtclust.core.labels import SizeBounds
 from mtclust.core.matching import _match_many, match_means
 from mtclust.core.tasks import index_tasks
@@ -103,7 +103,7 @@ def test_labellings_that_were_drawn_before_are_not_refined_again(monkeypatch):
     Phi = np.random.default_rng(0).normal(size=(3, 2))
     bounds = np.zeros(3, dtype=np.int64), np.full(3, 3)
     found = PaperObjective().starts_of_task(Phi @ Phi.T, 0.1, *bounds, 40, 0)
-    assert len(asked) == len(PATH)  # three rows in three clusters: one way to begin
+    assert len(asked) == len(PaperObjective.path)  # three rows in three clusters: one way to begin
     assert 1 <= len(found) <= len(asked)
 
 

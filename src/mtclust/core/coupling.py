@@ -47,7 +47,6 @@ from mtclust.core.kernels import (
     largest_eigenvectors,
     upper_factor,
 )
-from mtclust.core.labels import tasks_of_rows
 
 Array = NDArray[np.float64]
 
@@ -104,7 +103,7 @@ class Conditioned:
 
     def __init__(self, coupling: BaseCoupling, Z: Array) -> None:
         self.coupling, self.Z = coupling, Z
-        ridge, held = 0.5 * np.diff(coupling.offsets)[coupling.task_of], []
+        ridge, held = 0.5 * np.repeat(coupling.sizes, coupling.sizes), []
         for rows, K in coupling.kernels(Z):
             K.flat[:: len(K) + 1] += ridge[rows]
             factor = upper_factor(K)
@@ -214,16 +213,11 @@ class BaseCoupling(ABC):
 
     def __init__(self, rows: Any, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float = 0.0) -> None:
         self.kernel = rows
-        self.offsets, self.n_tasks = offsets, len(offsets) - 1
+        self.offsets, self.sizes, self.n_tasks = offsets, np.diff(offsets), len(offsets) - 1
         self.slices = [slice(int(a), int(b)) for a, b in zip(offsets[:-1], offsets[1:])]
         self.lambda1: Any = np.broadcast_to(np.asarray(lambda1, dtype=np.float64), (self.n_tasks,))
         self.lambda2 = lambda2
         self.ridge = self.lambda1 + self.n_tasks * lambda2  # λ₁ + mλ₂, of every task alone
-
-    @cached_property
-    def task_of(self) -> NDArray[np.int64]:
-        """The task of every row."""
-        return tasks_of_rows(self.offsets)
 
     def uncoupled(self) -> Array:
         """Ω = I/m."""
@@ -255,7 +249,7 @@ class BaseCoupling(ABC):
 
     def predictors(self, Z: Array, alpha: Array) -> Array:
         """W of (25), as coefficients of the rows (m × N × C)."""
-        return self.gain(Z)[:, self.task_of][:, :, None] * alpha[None]
+        return np.repeat(self.gain(Z), self.sizes, axis=1)[:, :, None] * alpha
 
 
 class Independent(BaseCoupling):
@@ -317,7 +311,7 @@ class Relationship(BaseCoupling):
         """K ∘ G[task, task]: (24)."""
         G, K = self.gain(Z), np.empty_like(self.kernel)
         for i, rows in enumerate(self.slices):
-            np.multiply(self.kernel[rows], G[i, self.task_of], out=K[rows])
+            np.multiply(self.kernel[rows], np.repeat(G[i], self.sizes), out=K[rows])
         return [(slice(0, len(K)), K)]
 
     def solver(self, Z: Any) -> Solver:

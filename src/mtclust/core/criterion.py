@@ -50,8 +50,6 @@ from mtclust.core.labels import code_scale, label_codes
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: starts under J follow λ times these in turn
-PATH = (1024.0, 256.0, 64.0, 16.0, 4.0, 1.0)
 #: random starts of a task under E, at most, and leading eigen-features of the k-means beside them
 _RANDOM_STARTS, _K_MEANS_FEATURES = 6, 50
 #: weight of evenness: 1 is the paper's, 0 weighs every cluster alike
@@ -63,10 +61,7 @@ SMALLEST_RESIDUAL = 1e-9
 
 def indicators(labels: ArrayLike, n_clusters: int) -> Array:
     """One-hot labels z (n × C)."""
-    labels = np.asarray(labels, dtype=np.int64)
-    z = np.zeros((len(labels), n_clusters))
-    z[np.arange(len(labels)), labels] = 1.0
-    return z
+    return (np.asarray(labels)[:, None] == np.arange(n_clusters)).astype(np.float64)
 
 
 def weights_of_sizes(counts: NDArray[np.int64], rows: ArrayLike) -> tuple[Array, Array]:
@@ -202,15 +197,17 @@ class LeaveOneOutTerm:
         return -float(np.sum(weight[counts] - unit[counts] * np.einsum("nc,nc->c", e, e)))
 
     def refine(
-        self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64], free: Labels | None = None
+        self, labels: Labels, lower: Labels, upper: Labels, seed: Any = 0, free: Any = None, order: Any = None
     ) -> int:
-        order = np.random.default_rng(int(seed[0])).permutation(len(labels))
-        return self.move_rows(labels, lower, upper, order if free is None else order[np.isin(order, free)])
+        """Move rows to other clusters, each time the best for that row, until E of the task cannot rise.
 
-    def move_rows(self, labels: Labels, lower: Labels, upper: Labels, order: Labels) -> int:
-        """Move rows to other clusters, each time the best for that row, until E of the task cannot rise."""
+        They take turns in ``order``, or in one that follows from ``seed``.
+        """
         from mtclust.core import compiled
 
+        if order is None:
+            order = np.random.default_rng(int(seed[0])).permutation(len(labels))
+        order = order if free is None else order[np.isin(order, free)]
         F, constant = np.zeros((self.n_clusters, len(self.A))), np.zeros(self.n_clusters)
         if self.from_others is not None:
             F = np.ascontiguousarray(self.from_others.T @ self.residual_map)
@@ -243,7 +240,7 @@ class PaperObjective:
     exchanges = True
 
     #: starts follow λ times these in turn
-    path: tuple[float, ...] = PATH
+    path: tuple[float, ...] = (1024.0, 256.0, 64.0, 16.0, 4.0, 1.0)
     #: the targets (n × C) that models are fitted to, of labels and C
     codes = staticmethod(label_codes)
     #: the criterion of a task alone, from its M and C
@@ -362,7 +359,7 @@ class SizeNeutral(PaperObjective):
     ) -> Iterator[tuple[Labels, Callable[..., int]]]:
         starts = [random_labels(len(kernel), lower, upper, rng) for _ in range(min(n_init, _RANDOM_STARTS))]
         for labels in (*starts, *_k_means_starts(kernel, lower, upper)):
-            yield labels, partial(LeaveOneOutTerm.move_rows, order=rng.permutation(len(kernel)))
+            yield labels, partial(LeaveOneOutTerm.refine, order=rng.permutation(len(kernel)))
 
 
 def r_squared(shares: Array, sums: Array, rows: Any = 1) -> tuple[Array, Array]:

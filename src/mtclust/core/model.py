@@ -34,8 +34,6 @@ Array = NDArray[np.float64]
 
 #: rows scored at once, so that a kernel between many new and many old rows is never held whole
 _BLOCK = 4096
-#: the temperature is sought between the spread of the scores over and times this power of e
-_FARTHEST = 8.0
 
 
 @dataclass(frozen=True)
@@ -207,7 +205,8 @@ def best_temperature(scores: Array, labels: NDArray[np.int64]) -> float:
         logarithms = log_softmax(scores / (spread * np.exp(power)), axis=1)
         return -float(np.sum(target * np.where(finite, logarithms, 0.0)))
 
-    return spread * float(np.exp(minimize_scalar(unlikely, bounds=(-_FARTHEST, _FARTHEST), method="bounded").x))
+    # between the spread of the scores over and times e⁸
+    return spread * float(np.exp(minimize_scalar(unlikely, bounds=(-8.0, 8.0), method="bounded").x))
 
 
 def left_out(targets: Array, fitted: Array, leverage: Array, mean: Array | None, n_rows: int) -> Array:

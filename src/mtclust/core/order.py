@@ -36,8 +36,6 @@ _MOST_COLUMNS, _CELLS_AT_ONCE = 500, 250_000
 LARGEST_DENSE = 2_000_000
 #: deviations below this share of the largest one count for nothing; keys are no larger than its inverse
 _SMALLEST = 1e-6
-#: steps of a rounded value in its column's spread, which is taken as a power of two
-_STEPS = 2.0**16
 #: odd constants of a mixing function (splitmix64)
 STEP, FIRST, SECOND = (np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
@@ -147,7 +145,7 @@ def content_order(X: Any, tasks: Integers | None = None, n_tasks: int = 1) -> Co
     X, begun = (X, _of_sparse(X)) if sp.issparse(X) else (np.asarray(X), None)
     over = partial(over_blocks, X, tasks)
     content = Content.of(over, n_tasks, begun)
-    hashes, finer = over(content.both_hashes, _joined)
+    hashes, finer = over(content.both_hashes, lambda parts: [np.concatenate(each) for each in zip(*parts)])
     return replace(content, hashes=hashes, finer=finer)
 
 
@@ -156,10 +154,6 @@ def over_blocks(X: Any, tasks: Integers, read: Callable[[Any, Integers], Any], m
     step = X.shape[0] if sp.issparse(X) else max(1, _CELLS_AT_ONCE // max(X.shape[1], 1))
     found = [read(X[a : a + step], tasks[a : a + step]) for a in range(0, X.shape[0], step)]
     return merge(found) if len(found) > 1 else found[0]
-
-
-def _joined(parts: list[tuple[Hashes, Integers]]) -> tuple[Hashes, Integers]:
-    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 def first_by_content(hashes: Hashes, finer: Integers, k: int) -> Integers:
@@ -299,7 +293,8 @@ def on_a_grid(X: Array, tasks: Integers | None = None) -> Array:
         around = X - (sums / np.bincount(tasks)[:, None])[tasks]
     spread = around.std(axis=0)
     positive = np.where(spread > _SMALLEST * spread.max(initial=0.0), spread, 1.0)
-    step = np.exp2(np.floor(np.log2(positive) + 0.3)) / _STEPS  # 0.3: columns of spread 1 all have one step
+    # a power of two, 2⁻¹⁶ of the spread; 0.3: columns of spread 1 all have one step
+    step = np.exp2(np.floor(np.log2(positive) + 0.3) - 16)
     return np.round(X / step) * step
 
 

@@ -222,7 +222,7 @@ def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> N
     if tasks is None:
         if len(known) > 1:
             raise ValueError(
-                f"tasks is required: the model was fitted on {len(known)} tasks ({_listing(known.tolist())}). "
+                f"tasks is required: the model was fitted on {len(known)} tasks ({names_of(known.tolist())}). "
                 "Give one id per row, or a single id for all rows. Where something else, such as GridSearchCV, calls "
                 "predict or score, keep the ids in a column of X and name it with task_column= in the constructor."
             )
@@ -233,14 +233,15 @@ def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> N
     if (task_numbers < 0).any():
         unknown = sorted({name for name in ids if name not in position})
         raise ValueError(
-            f"tasks has ids that were not in fit: {_listing(unknown)}; known are {_listing(known.tolist())}. Use "
+            f"tasks has ids that were not in fit: {names_of(unknown)}; known are {names_of(known.tolist())}. Use "
             "fit_task(X) to cluster rows of a new task, and ids of the same type as in fit."
         )
     return task_numbers
 
 
-def _listing(names: list[Any]) -> str:
-    return listing([repr(name) for name in names])
+def names_of(names: Any) -> str:
+    """Names as they are shown in messages, the first of many."""
+    return listing([repr(name) for name in list(names)])
 
 
 def stack_tasks(tables: Sequence[Any], names: ArrayLike | None = None) -> tuple[Any, NDArray[Any]]:

@@ -17,9 +17,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_array
 
-from mtclust.core.tasks import ORDERED, numbers_of_known_tasks, task_ids
+from mtclust.core.tasks import ORDERED, names_of, numbers_of_known_tasks, task_ids
 from mtclust.exceptions import InputWarning
-from mtclust.util.messages import listing, warn_user
+from mtclust.util.messages import warn_user
 
 #: whole names of columns that hold task ids more often than measurements
 _LIKE_TASKS = re.compile(
@@ -66,7 +66,7 @@ def read_rows(estimator: BaseEstimator, X: Any, tasks: Any, *, reset: bool) -> t
         if not other and "could not convert string" not in str(error):
             raise
         raise ValueError(
-            f"X must hold numbers, not text or dates ({_some(other) if other else error}). Leave such columns out, "
+            f"X must hold numbers, not text or dates ({names_of(other) if other else error}). Leave such columns out, "
             "encode them (pandas.get_dummies), use mtclust.cluster, which reads them, or, for the one that says which "
             "task a row belongs to, give task_column= to the constructor."
         ) from error
@@ -86,7 +86,7 @@ def split_task_column(X: Any, task_column: str | int) -> tuple[Any, Any]:
     named = hasattr(X, "columns")
     columns = list(X.columns) if named else list(range(X.shape[1])) if X.ndim == 2 else []
     if task_column not in columns and (named or task_column not in range(-len(columns), 0)):
-        raise ValueError(f"task_column={task_column!r} is not a column of X, which has {_some(columns)}.")
+        raise ValueError(f"task_column={task_column!r} is not a column of X, which has {names_of(columns)}.")
     if named:
         return (X.drop(columns=task_column) if hasattr(X, "iloc") else X.drop(task_column)), X[task_column]
     keep = np.arange(X.shape[1]) != int(task_column) % X.shape[1]
@@ -175,14 +175,10 @@ def check_index(X: Any, values: Any, argument: str) -> None:
         return
     if len(values) == len(X) and not values.index.equals(X.index):
         raise ValueError(
-            f"the index of {argument} is not that of X, or in another order ({_some(values.index)} against "
-            f"{_some(X.index)}); {argument} would be matched to rows by position. Use {argument}.reindex(X.index) to "
-            f"match them by index, or {argument}.to_numpy() if the positions are right."
+            f"the index of {argument} is not that of X, or in another order ({names_of(values.index)} against "
+            f"{names_of(X.index)}); {argument} would be matched to rows by position. Use {argument}.reindex(X.index) "
+            f"to match them by index, or {argument}.to_numpy() if the positions are right."
         )
-
-
-def _some(names: Any) -> str:
-    return listing([repr(name) for name in list(names)])
 
 
 def _holds_numbers(column: Any) -> bool:

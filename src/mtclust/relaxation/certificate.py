@@ -79,8 +79,7 @@ def conjugate(coupling: Any, alpha: Array) -> Conjugate:
         parts = [coupling.kernel[rows, rows] @ alpha[rows] / ridge[i] for i, rows in enumerate(coupling.slices)]
         scores, Z = np.concatenate(parts), coupling.uncoupled()
         maximum = float(np.vdot(alpha, scores))
-    sizes = np.diff(coupling.offsets)
-    ridge = 0.5 * np.repeat(sizes, sizes)[:, None] * alpha
+    ridge = 0.5 * np.repeat(coupling.sizes, coupling.sizes)[:, None] * alpha
     return Conjugate(0.5 * (float(np.vdot(alpha, ridge)) + maximum), ridge + scores, Z)
 
 
@@ -96,7 +95,9 @@ def _relationship(coupling: Any, alpha: Array) -> tuple[float, Array, Array]:
     if np.ptp(lambda1) > 0:
         Z, maximum = _searched_maximum(B[None], Z, lambda1[None], coupling.lambda2)
     G = gain_matrix(Z, lambda1, coupling.lambda2)
-    scores = sum((G[coupling.task_of, k][:, None] * part for k, part in enumerate(parts)), np.zeros_like(alpha))
+    scores = sum(
+        (np.repeat(G[:, k], coupling.sizes)[:, None] * part for k, part in enumerate(parts)), np.zeros_like(alpha)
+    )
     return maximum, scores, Z
 
 
