@@ -71,8 +71,8 @@ def describe_problem(X: Floats, tasks: Ints, C: int) -> tuple[list[str], Ints, d
         many_directions=in_many_directions(X, offsets),
     )  # fmt: skip
     found, judge = choice.labellings(question, SearchOptions())
-    labels = np.stack(list(found.values()))
-    return list(found), labels, judge.terms(labels)
+    labels = np.stack([own.labels for own in found])
+    return [f"{own.frame}: {own.method}" for own in found], labels, judge.terms(labels)
 
 
 def described(problem: Problem) -> Described:

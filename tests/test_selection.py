@@ -23,7 +23,7 @@ def test_the_candidate_with_the_highest_score_is_taken():
     assert best == chosen["candidates"][0]
     assert chosen["criterion"] == "E"
     assert chosen["sizes"] == "free"
-    assert chosen["reason"].startswith(f"the labels of {best['name']} have the highest score of ")
+    assert chosen["reason"].startswith(f"{best['name']} has the highest score of ")
 
 
 def test_lambdas_are_constants():

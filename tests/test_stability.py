@@ -50,12 +50,12 @@ def test_settings_of_any_kind_are_kept(options):
 
 
 @pytest.mark.parametrize(
-    ("name", "center"), [("own:E", "task"), ("task:J", "task"), ("all:k-means", "all"), ("aligned:em", "aligned")]
+    ("frame", "center"), [("own", "task"), ("task", "task"), (None, "task"), ("all", "all"), ("aligned", "aligned")]
 )
-def test_a_refit_has_the_frame_that_the_labels_were_found_in(name, center):
+def test_a_refit_has_the_frame_that_the_labels_were_found_in(frame, center):
     model = DMTRC(3, random_state=0).fit(DATA, tasks=TASKS)
-    renamed = [replace(tried, name=name) for tried in model.selection_.candidates]
-    model.selection_ = replace(model.selection_, candidates=renamed)
+    tried = [replace(tried, frame=frame) for tried in model.selection_.candidates]
+    model.selection_ = replace(model.selection_, candidates=tried)
     assert refitted(model, DATA, TASKS).get_params()["center"] == center
 
 

@@ -82,5 +82,6 @@ def test_candidates_do_not_depend_on_the_order_of_tasks_and_small_tasks_are_no_t
     rng = np.random.default_rng(0)
     tasks = np.repeat(np.arange(5), [1, 2, 3, 20, 20])
     X = rng.normal(size=(46, 3))
-    found = propose(X, tasks, 4)
-    assert all(own.shape == (46,) and own.min() >= 0 and own.max() < 4 for own in found.values())
+    found, _ = propose(X, tasks, 4)
+    assert len({(own.method, own.frame) for own in found}) == len(found) == 15
+    assert all(own.labels.shape == (46,) and own.labels.min() >= 0 and own.labels.max() < 4 for own in found)

@@ -11,7 +11,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from mtclust import DMTRC, DSTC
 from mtclust.choose import candidates, choice
-from mtclust.choose.choice import Question, choose_labels, constant_lambdas, is_apart, labellings
+from mtclust.choose.candidates import Candidate
+from mtclust.choose.choice import Question, choose_labels, constant_lambdas, labellings
 from mtclust.choose.judge import Judge
 from mtclust.choose.record import Tried
 from mtclust.choose.views import KernelSpec, View, candidate_kernels, in_many_directions
@@ -36,71 +37,71 @@ def test_the_highest_score_is_taken_and_all_are_kept_in_order(question):
     scores = [own.score for own in found.tried]
     assert scores[1:] == sorted(scores[1:], reverse=True)
     assert scores[0] >= max(scores) - choice.CLEAR_LEAD
-    assert found.reason.startswith(
-        f"the labels of {found.tried[0].name} have the highest score of {len(found.tried)} candidates"
-    )
-    labels = labellings(question, SearchOptions())[0][found.tried[0].name]
-    np.testing.assert_array_equal(found.outcome.point.labels, labels)  # labels are not moved by their models
+    assert found.reason.startswith(f"{found.tried[0].name} has the highest score of {len(found.tried)} candidates")
+    every = [own.labels.tolist() for own in labellings(question, SearchOptions())[0]]
+    assert found.outcome.point.labels.tolist() in every  # labels are not moved by their models
+
+
+def frames_and_methods(question):
+    return {(own.frame, own.method) for own in labellings(question, SearchOptions())[0]}
 
 
 def test_candidates_stand_as_they_are_and_descended_in_every_frame(question):
-    names = set(labellings(question, SearchOptions())[0])
-    assert {"all:k-means", "task:k-means", "aligned:k-means", "own:k-means", "own:neighbours", "aligned:em"} <= names
-    descents = {name for name in names if name.split(":")[1] in ("E", "J", "J released")}
-    assert {"task:E", "task:J", "task:J released"} == descents
+    found = frames_and_methods(question)
+    assert {(frame, "k-means") for frame in ("all", "task", "aligned", "own")} <= found
+    assert {("own", "spectral clustering"), ("aligned", "EM with offsets")} <= found
+    assert {frame for frame, method in found if method in ("E", "J", "J released")} == {"task"}
 
 
 def test_frames_that_are_asked_for_are_the_only_ones(question):
     for frames, allowed in ((("task",), {"task", "own"}), (("all",), {"all"}), (("aligned",), {"aligned"})):
         asked = replace(question, frames=frames)
-        assert {name.split(":")[0] for name in labellings(asked, SearchOptions())[0]} <= allowed
+        assert {frame for frame, _ in frames_and_methods(asked)} == allowed
         assert choose_labels(asked, SearchOptions()).frame == frames[0]
     alone = replace(question, method="independent", frames=("task",))
-    assert {name.split(":")[0] for name in labellings(alone, SearchOptions())[0]} == {"own"}
+    assert {frame for frame, _ in frames_and_methods(alone)} == {"own"}
 
 
 def test_known_rows_speak_for_the_labels_that_keep_them(question, monkeypatch):
     right, wrong = np.tile(np.arange(3), 30), np.repeat(np.tile(np.arange(3), 3), 10)
-    found = {"all:right": right, "all:wrong": wrong}
+    found = [Candidate("right", "all", right), Candidate("wrong", "all", wrong)]
     monkeypatch.setattr(choice, "labellings", lambda *given: (found, Judge(question.X, question.tasks, 3)))
     monkeypatch.setattr(Judge, "scores", lambda self, labels: np.array([0.0, 0.3]))
-    assert choose_labels(question, SearchOptions()).tried[0].name == "all:wrong"
+    assert choose_labels(question, SearchOptions()).tried[0].name == "wrong of all rows"
     known = replace(question, hints=Hints(known=right))
-    assert choose_labels(known, SearchOptions()).tried[0].name == "all:right"
+    assert choose_labels(known, SearchOptions()).tried[0].name == "right of all rows"
 
 
 def test_labels_of_tasks_apart_are_taken_only_where_they_lead_clearly(question, monkeypatch):
     together, apart = np.tile(np.arange(3), 30), np.repeat(np.tile(np.arange(3), 3), 10)
-    labels = {"all:x": together, "own:y": apart}
+    labels = [Candidate("x", "all", together), Candidate("y", "own", apart)]
     monkeypatch.setattr(choice, "labellings", lambda *given: (labels, Judge(question.X, question.tasks, 3)))
-    for lead, name in ((choice.CLEAR_LEAD / 2, "all:x"), (2 * choice.CLEAR_LEAD, "own:y")):
+    for lead, frame in ((choice.CLEAR_LEAD / 2, "all"), (2 * choice.CLEAR_LEAD, "own")):
         monkeypatch.setattr(Judge, "scores", lambda self, labels, lead=lead: np.array([0.0, lead]))
         found = choose_labels(question, SearchOptions())
-        assert found.tried[0].name == name
-        assert found.outcome.problem.method == ("independent" if name == "own:y" else found.question.method)
+        assert found.tried[0].frame == frame
+        assert found.outcome.problem.method == ("independent" if frame == "own" else found.seen.method)
     forced = choose_labels(replace(question, coupling_open=False), SearchOptions())
-    assert forced.tried[0].name == "own:y"
+    assert forced.tried[0].frame == "own"
     assert forced.outcome.problem.method == "relationship"
 
 
 def test_the_candidate_that_was_taken_comes_first(question, monkeypatch):
-    labels = {"task:x": np.tile(np.arange(3), 30), "own:y": np.repeat(np.tile(np.arange(3), 3), 10)}
+    apart = np.repeat(np.tile(np.arange(3), 3), 10)
+    labels = [Candidate("x", "task", np.tile(np.arange(3), 30)), Candidate("y", "own", apart)]
     monkeypatch.setattr(choice, "labellings", lambda *given: (labels, Judge(question.X, question.tasks, 3)))
     monkeypatch.setattr(Judge, "scores", lambda self, labels: np.array([0.0, choice.CLEAR_LEAD / 2]))
     selection = DMTRC(3, kernel="linear", center="task").fit(question.X, tasks=question.tasks).selection_
-    assert [tried.name for tried in selection.candidates] == ["task:x", "own:y"]
+    assert [tried.frame for tried in selection.candidates] == ["task", "own"]
     assert selection.reason.startswith(
-        "the labels of task:x have the highest score of 2 candidates but for tasks clustered apart"
+        "x around the means of the tasks has the highest score of 2 candidates but for tasks clustered apart"
     )
 
 
-def reason_of(tried):
-    return choice.Choice(tried, "task", LINEAR, None, None).reason
-
-
-def test_a_reason_names_candidates_as_they_are():
-    tried = [Tried("task:E", 1.0, 0.0), Tried("all:k-means", 0.5, 0.0)]
-    assert reason_of(tried).endswith("(next: all:k-means, −0.50)")
+def test_a_reason_names_candidates_as_they_are(question):
+    tried = [Tried("E", 1.0, 0.0), Tried("k-means of all rows", 0.5, 0.0, "all")]
+    reason = choice.Choice(question, LINEAR, "E", question, tried=tried).reason
+    assert reason == "E has the highest score of 2 candidates (next: k-means of all rows, −0.50)"
 
 
 def test_one_function_in_one_file_is_a_new_candidate(monkeypatch):
@@ -112,7 +113,7 @@ def test_one_function_in_one_file_is_a_new_candidate(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UncoupledWarning)
         model = DMTRC(3).fit(X, tasks=tasks)
-    assert "own:first column" in [tried.name for tried in model.selection_.candidates]
+    assert "first column of every task alone" in [tried.name for tried in model.selection_.candidates]
 
 
 def test_different_numbers_of_clusters_are_kept_task_by_task():
@@ -121,11 +122,6 @@ def test_different_numbers_of_clusters_are_kept_task_by_task():
     model = DMTRC({0: 3, 1: 3, 2: 2}).fit(X[keep], tasks=tasks[keep])
     assert np.count_nonzero(model.cluster_sizes_, axis=1).tolist() == [3, 3, 2]
     assert adjusted_rand_score(y[keep], model.labels_) > 0.95
-
-
-def test_a_candidate_says_whether_its_tasks_were_clustered_apart():
-    assert is_apart(Tried("own:ward", 0.0, 0.0))
-    assert not is_apart(Tried("task:E", 0.0, 0.0))
 
 
 def test_lambdas_are_constants():

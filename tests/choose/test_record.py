@@ -8,7 +8,7 @@ import pytest
 
 from mtclust.selection import CouplingDecision, NumberOfClusters, Selection, Tried
 
-CANDIDATE = {"name": "task:k-means", "score": 0.6, "separation": 0.5}
+CANDIDATE = {"name": "k-means of aligned tasks", "score": 0.6, "separation": 0.5, "frame": "aligned"}
 ENTRIES = {
     "kernel": "linear", "criterion": "J", "center": "task", "lambda1": 0.1, "lambda2": 0.2, "form": "dual",
     "sizes": "free",

@@ -14,7 +14,8 @@ To add a candidate, write a function of rows and the number of clusters that ret
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
@@ -32,57 +33,70 @@ from mtclust.core.matching import match_means
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
+
+class Candidate(NamedTuple):
+    """Labels (n), and how they were found."""
+
+    method: str
+    frame: str | None  # in which the rows were seen; None where there are no tasks, or nothing but kernels to compare
+    labels: Labels
+
+
+#: the frame of a candidate in words, after its method
+IN_FRAME: dict[str | None, str] = {
+    None: "",
+    "all": " of all rows",
+    "task": " around the means of the tasks",
+    "aligned": " of aligned tasks",
+    "own": " of every task alone",
+}
 #: neighbours of a row in the graph that spectral clustering cuts
 _NEIGHBOURS = 10
 #: candidates that EM begins with
-_STARTS_OF_EM = ("all:k-means", "task:k-means", "all:neighbours", "own:k-means")
+_STARTS_OF_EM = (("k-means", "all"), ("k-means", "task"), ("spectral clustering", "all"), ("k-means", "own"))
 
 
 def propose(
-    X: Array, tasks: Labels, clusters: NDArray[np.int64] | int, only: Iterable[str] | None = None
-) -> dict[str, Labels]:  # fmt: skip
-    """Labels by the name of their frame and method, such as ``"all:k-means"``, of rows X (n × d).
+    X: Array, tasks: Labels, clusters: NDArray[np.int64] | int, wanted: Collection[str | None] = IN_FRAME
+) -> tuple[list[Candidate], Array]:  # fmt: skip
+    """Candidates in the frames that are wanted, of rows X (n × d), and the rows with tasks aligned, if that is wanted.
 
-    ``clusters`` is their number, of all tasks or of each; then only the frame "own" knows them. ``only`` are the frames
-    to look in; all by default.
+    ``clusters`` is their number, of all tasks or of each; then only the frame "own" knows them.
     """
-    m, n_clusters = int(tasks.max()) + 1, int(np.max(clusters))
-    wanted = {"all", "task", "aligned", "own"} if only is None else set(only)
-    errors, found = frames.unsaid(X), dict[str, Labels]()
-
-    def keep(frame: str, labels: dict[str, Labels]) -> None:
-        found.update({f"{frame}:{name}": own for name, own in labels.items()})
-
-    if m == 1:
-        wanted = {"all"}
-    if wanted & {"all", "aligned"}:
-        keep("all", pooled(X, n_clusters, errors))
-    if wanted & {"task", "aligned"}:
-        keep("task", pooled(frames.around_means(X, tasks), n_clusters, errors))
-    if wanted & {"own", "aligned"}:
-        keep("own", alone(X, tasks, clusters))
+    C, errors = int(np.max(clusters)), frames.unsaid(X)
+    if tasks.max() == 0:
+        return pooled(X, C, errors, None), X
+    seen = {"all", "task", "own"} if "aligned" in wanted else set(wanted)
+    found: list[Candidate] = []
+    if "all" in seen:
+        found += pooled(X, C, errors, "all")
+    if "task" in seen:
+        found += pooled(frames.around_means(X, tasks), C, errors, "task")
+    if "own" in seen:
+        found += alone(X, tasks, clusters)
     if "aligned" in wanted:
-        Y, E = frames.directions(X, tasks, n_clusters, errors)
-        found["aligned:em"] = frames.described(Y, E, tasks, [found[name] for name in _STARTS_OF_EM], n_clusters)
-        moved = X - frames.offsets_of_tasks(X, tasks, found["aligned:em"], n_clusters)[tasks]
-        keep("aligned", pooled(moved, n_clusters, errors))
-    return {name: labels for name, labels in found.items() if name.split(":")[0] in wanted}
+        Y, E = frames.directions(X, tasks, C, errors)
+        labels_of = {(method, frame): labels for method, frame, labels in found}
+        labels = frames.described(Y, E, tasks, [labels_of[start] for start in _STARTS_OF_EM], C)
+        X = X - frames.offsets_of_tasks(X, tasks, labels, C)[tasks]
+        found += [Candidate("EM with offsets", "aligned", labels), *pooled(X, C, errors, "aligned")]
+    return [own for own in found if own.frame in wanted], X
 
 
-def pooled(X: Array, n_clusters: int, errors: Array) -> dict[str, Labels]:
-    """Labels of rows that are all of one task, by name; ``errors`` are :func:`frames.unsaid`."""
+def pooled(X: Array, n_clusters: int, errors: Array, frame: str | None) -> list[Candidate]:
+    """Labels of rows that are all of one task; ``errors`` are :func:`frames.unsaid`."""
     C = min(n_clusters, len(X))
     Y, E = frames.directions(X, np.zeros(len(X), dtype=np.int64), C, errors)
     start = k_means(Y, C, 1)
-    return {
-        "k-means": k_means(X, C),
-        "gaussians": mixture(Y, E, C, start, one_shape=False),
-        "one shape": mixture(Y, E, C, start, one_shape=True),
-        "neighbours": spectral(X, C),
-    }
+    return [
+        Candidate("k-means", frame, k_means(X, C)),
+        Candidate("Gaussian mixture", frame, mixture(Y, E, C, start, one_shape=False)),
+        Candidate("Gaussian mixture of one shape", frame, mixture(Y, E, C, start, one_shape=True)),
+        Candidate("spectral clustering", frame, spectral(X, C)),
+    ]
 
 
-def alone(X: Array, tasks: Labels, clusters: NDArray[np.int64] | int) -> dict[str, Labels]:
+def alone(X: Array, tasks: Labels, clusters: NDArray[np.int64] | int) -> list[Candidate]:
     """Labels of every task alone, the ids of the clusters matched."""
     m = int(tasks.max()) + 1
     found = {name: np.zeros(len(X), dtype=np.int64) for name in ALONE}
@@ -91,7 +105,7 @@ def alone(X: Array, tasks: Labels, clusters: NDArray[np.int64] | int) -> dict[st
         C = min(number, len(rows) - 1)
         for name in found if C > 1 else ():
             found[name][rows] = ALONE[name](X[rows], C)
-    return {name: matched(X, tasks, labels, clusters) for name, labels in found.items()}
+    return [Candidate(name, "own", matched(X, tasks, labels, clusters)) for name, labels in found.items()]
 
 
 def matched(X: Array, tasks: Labels, labels: Labels, clusters: NDArray[np.int64] | int) -> Labels:
@@ -204,4 +218,4 @@ def spectral(X: Array, n_clusters: int) -> Labels:
 
 
 #: methods of a task alone, by name
-ALONE: dict[str, Callable[[Array, int], Labels]] = {"k-means": k_means, "neighbours": spectral}
+ALONE: dict[str, Callable[[Array, int], Labels]] = {"k-means": k_means, "spectral clustering": spectral}

@@ -12,6 +12,7 @@ Nothing is drawn at random, and ``random_state`` plays no part: the same data gi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mtclust.choose import candidates, frames
+from mtclust.choose.candidates import IN_FRAME, Candidate
 from mtclust.choose.frames import Frame
 from mtclust.choose.judge import Judge
 from mtclust.choose.record import Tried
@@ -28,7 +30,7 @@ from mtclust.choose.views import KernelSpec, View, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
 from mtclust.core.hints import NO_HINTS, Hints
-from mtclust.core.kernels import KERNELS, eigen_features
+from mtclust.core.kernels import KERNELS, Kernel, eigen_features
 from mtclust.core.labels import (
     LEAST_ROWS,
     SizeBounds,
@@ -50,16 +52,12 @@ Labels = NDArray[np.int64]
 
 #: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and for J with the others
 RIDGE, NARROW_RIDGE = 0.125, 2.0**-8
-#: the kernel of descents where it is open
-NARROW = KernelSpec("rbf", 0.5)
 #: leading directions of rows that are only known through a kernel, and those that D weighs: its steps cost their cube
 _DIRECTIONS = 100
 #: labels of every task alone are taken only where their score leads by more than this
 CLEAR_LEAD = 1.0
 #: what known rows and pairs weigh beside the terms of the score
 _HINTS = 5.0
-#: frames in which a candidate of that name may stand
-_FRAMES_OF: dict[str, set[str]] = {"task": {"task", "own"}, "all": {"all"}, "aligned": {"aligned"}}
 
 
 @dataclass(frozen=True)
@@ -99,21 +97,21 @@ class Question:
         return all(spec.kind in KERNELS for spec in self.kernels)
 
     @cached_property
-    def X(self) -> Array:
-        """The rows in coordinates, columns weighed by what their values say."""
-        rows = self.rows_as_they_are
-        return rows * information(rows) if self.by_rows and not is_wide(self.view.rows) else rows
-
-    @cached_property
     def rows_as_they_are(self) -> Array:
         """The rows in the order of their columns' content; leading directions where only a kernel of them is known."""
         rows = self.view.rows
-        if self.by_rows and not is_wide(rows):
-            rows = rows.toarray() if sp.issparse(rows) else rows
-            rows = rows[:, self.view.columns] if self.view.columns is not None else rows
-            return on_a_grid(np.asarray(rows, dtype=np.float64), self.tasks)
-        matrix = self.view.as_one_task().through(self.kernels[0]).centred.matrix
-        return eigen_features(matrix, _DIRECTIONS).values
+        if not self.by_rows or is_wide(rows):
+            matrix = self.view.as_one_task().through(self.kernels[0]).centred.matrix
+            return eigen_features(matrix, _DIRECTIONS).values
+        rows = rows.toarray() if sp.issparse(rows) else rows
+        rows = rows[:, self.view.columns] if self.view.columns is not None else rows
+        return on_a_grid(np.asarray(rows, dtype=np.float64), self.tasks)
+
+    @cached_property
+    def X(self) -> Array:
+        """The same, columns weighed by what their values say."""
+        rows = self.rows_as_they_are
+        return rows if not self.by_rows or is_wide(self.view.rows) else rows * information(rows)
 
     def of_tasks(self, tasks: Labels) -> tuple[Question, Labels]:
         """The same question with its tasks in another order, and which of these rows its rows are."""
@@ -159,31 +157,34 @@ class Question:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen, and all that was tried."""
+    """What was chosen or given, and all that was tried."""
 
-    tried: list[Tried]  # the one taken, then the others by falling score
-    frame: Frame
+    question: Question  # of the rows that were looked at, tasks in their own frames
     spec: KernelSpec
-    outcome: Outcome  # models of the labels, on the rows that were looked at
-    question: Question  # of the frame that was chosen
-    offsets: Array | None = None  # of the tasks (m × d), where they are aligned
+    criterion: str  # "E" where sizes are to be chosen, or else "J"
+    seen: Question  # the same rows in the frame that was chosen
+    frame: Frame = "task"
+    outcome: Outcome | None = None  # models of the labels on these rows; None where nothing was open
+    tried: Sequence[Tried] = ()  # the one taken, then the others by falling score
     apart: Labels | None = None  # the best of tasks that are clustered alone
+    moves: Array | None = None  # how far tasks are moved where they are aligned (m × d)
 
     @property
-    def reason(self) -> str:
+    def kernel(self) -> Kernel:
+        return self.seen.view.through(self.spec).kernel
+
+    @property
+    def reason(self) -> str | None:
         """Why the labels were taken, in words."""
+        if not self.tried:
+            return None
         best, *others = self.tried
         if not others:
-            return f"the labels of {best.name} are the only candidate"
+            return f"{best.name} is the only candidate"
         lead = f"{others[0].score - best.score:+z.2f}".replace("-", "−")
         rest = " but for tasks clustered apart, whose lead is small" if others[0].score > best.score else ""
-        highest = f"the labels of {best.name} have the highest score of {len(self.tried)} candidates"
+        highest = f"{best.name} has the highest score of {len(self.tried)} candidates"
         return f"{highest}{rest} (next: {others[0].name}, {lead})"
-
-
-def is_apart(candidate: Tried) -> bool:
-    """Whether every task was clustered alone."""
-    return candidate.name.startswith("own:")
 
 
 def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: float = 1.0) -> tuple[Array, float]:
@@ -204,13 +205,15 @@ def bounds_of_labels(sizes: NDArray[np.int64], counts: NDArray[np.int64], cluste
 
 def choose_kernel(question: Question, options: SearchOptions) -> Choice:
     """With sizes given: J under every kernel that is open, and the labels of the highest score."""
-    found: dict[str, tuple[KernelSpec, Outcome]] = {}
+    ends: dict[str, tuple[KernelSpec, Outcome]] = {}
     for spec in question.kernels:
         with phase(f"choosing: J, {spec.name}"):
-            found[f"task:J, {spec.name}"] = spec, solve(question.problem(spec, "J"), options, np.random.default_rng(0))
+            ends[f"J, {spec.name}"] = spec, solve(question.problem(spec, "J"), options, np.random.default_rng(0))
     judge = Judge(question.X, question.tasks, question.n_clusters)
-    tried = _judged(question, judge, {name: outcome.point.labels for name, (_, outcome) in found.items()})
-    return Choice(tried, "task", *found[tried[0].name], question)
+    found = [Candidate(name, None, outcome.point.labels) for name, (_, outcome) in ends.items()]
+    tried = [own for own, _ in _judged(question, judge, found)]
+    spec, outcome = ends[tried[0].name]
+    return Choice(question, spec, "J", question, outcome=outcome, tried=tried)
 
 
 def choose_labels(question: Question, options: SearchOptions, tasks: Labels | None = None) -> Choice:
@@ -220,59 +223,59 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     """
     asked, rows = question.of_tasks(np.arange(question.n_tasks) if tasks is None else tasks)
     found, judge = labellings(asked, options)
-    tried = _judged(asked, judge, found)
     back = np.argsort(rows)
-    apart = next((found[own.name][back] for own in tried if is_apart(own)), None)
+    ranked = [(tried, labels[back]) for tried, labels in _judged(asked, judge, found)]
     one_number = np.ptp(question.clusters) == 0
     open_to_both = question.coupling_open and one_number
-    together = next((own for own in tried if not is_apart(own)), tried[0])
-    if open_to_both and tried[0].score - together.score <= CLEAR_LEAD:
-        tried = [together, *(own for own in tried if own is not together)]
-    best, labels = tried[0], found[tried[0].name][back]
+    apart = next((labels for tried, labels in ranked if tried.frame == "own"), None)
+    together = next((k for k, (tried, _) in enumerate(ranked) if tried.frame != "own"), 0)
+    if open_to_both and ranked[0][0].score - ranked[together][0].score <= CLEAR_LEAD:
+        ranked.insert(0, ranked.pop(together))
+    best, labels = ranked[0]
     # the frame of the shortest description of the rows with these labels
-    allowed = question.frames if question.n_tasks > 1 and one_number and not is_apart(best) else ("task",)
-    X, numbers, C, frame, offsets = question.X, question.tasks, question.n_clusters, allowed[0], None
-    if len(allowed) > 1:
+    free = question.n_tasks > 1 and one_number and best.frame != "own"
+    X, numbers, C, frame, offsets = question.X, question.tasks, question.n_clusters, question.frames[0], None
+    if not free:
+        frame = "task"
+    elif len(question.frames) > 1:
         length = frames.lengths(*frames.directions(X, numbers, C, frames.unsaid(X)), numbers, labels, C)
-        frame = min(allowed, key=lambda name: round(length[name], 6))
+        frame = min(question.frames, key=lambda name: round(length[name], 6))
     if frame == "aligned":
         offsets = frames.offsets_of_tasks(question.view.as_one_task().centred_rows[0], numbers, labels, C)
-    own = question.in_frame(frame, offsets)
+    seen = question.in_frame(frame, offsets)
     # the kernel under which membership of left-out rows is predicted best
-    alone = replace(own, method="independent")
-    problems = [alone.problem(spec, "E", labels) for spec in own.kernels]
+    alone = replace(seen, method="independent")
+    problems = [alone.problem(spec, "E", labels) for spec in seen.kernels]
     values = [problem.point(labels, problem.uncoupled()).value for problem in problems]
     k = int(np.round(values, 6).argmin())
-    own, spec = alone if is_apart(best) and open_to_both else own, own.kernels[k]
-    outcome = modelled(own, spec, labels, options, problems[k])
+    seen, spec = alone if best.frame == "own" and open_to_both else seen, seen.kernels[k]
+    outcome = modelled(seen, spec, labels, options, problems[k])
     if apart is not None and frame == "task" and COUPLINGS[question.method].learns:
         single = modelled(replace(question, method="independent"), spec, apart, options)
         outcome = replace(outcome, single=single.point, few_single=single.point)
-    return Choice(tried, frame, spec, outcome, own, offsets, apart)
+    return Choice(question, spec, "E", seen, frame, outcome, [tried for tried, _ in ranked], apart, offsets)
 
 
-def labellings(question: Question, options: SearchOptions) -> tuple[dict[str, Labels], Judge]:
-    """All candidates by name: cheap ones, and what descents make of the best; and their judge."""
+def labellings(question: Question, options: SearchOptions) -> tuple[list[Candidate], Judge]:
+    """All candidates: cheap ones, and what descents make of the best; and their judge."""
     X, tasks, several = question.X, question.tasks, question.n_tasks > 1
     coupled = COUPLINGS[question.method].learns
-    wanted = set().union(*(_FRAMES_OF[frame] for frame in question.frames))
+    wanted = {*question.frames, *(["own"] if "task" in question.frames else [])}
     if np.ptp(question.clusters) > 0 or (several and not coupled):
         wanted = {"own"}
     with phase("choosing: standard methods"):
-        found = candidates.propose(X, tasks, question.clusters, wanted)
-    moved = None  # the rows after every task was moved back by the offset that EM has found
-    if "aligned:em" in found:
-        moved = X - frames.offsets_of_tasks(X, tasks, found["aligned:em"], question.n_clusters)[tasks]
-    judge = Judge(X, tasks, question.n_clusters, moved)
+        found, aligned = candidates.propose(X, tasks, question.clusters, wanted)
+    judge = Judge(X, tasks, question.n_clusters, aligned)
     if several and not wanted & {"task", "own"}:  # tasks have no frames of their own
         return found, judge
-    score = judge.scores(np.stack(list(found.values())))
-    ranked = [list(found)[k] for k in np.argsort(-score.round(6), kind="stable")]
-    start = next(found[name] for name in ranked if not several or name.split(":")[0] in ("task", "own"))
+    score = judge.scores(np.stack([own.labels for own in found]))
+    ranked = [found[k] for k in np.argsort(-score.round(6), kind="stable")]
+    start = next(own.labels for own in ranked if own.frame in (None, "task", "own"))
     # what E makes of labels in every task alone, and what J finds, in tasks' own frames
     weighed = replace(question, view=View(X, question.view.offsets)) if question.by_rows else question
     rough = replace(options, n_init=1, single_task_n_init=4, max_iter=2, tol=ROUGH * options.tol, polish=False)
-    spec, ends = NARROW if NARROW in question.kernels else question.kernels[0], dict[str, Point]()
+    spec = next((own for own in question.kernels if own.width is not None), question.kernels[0])
+    ends = dict[str, Point]()
     with phase("choosing: descents"):
         if not question.many_directions:  # where E fits too well, whatever the labels are
             problem = replace(weighed, method="independent").problem(spec, "E", start)
@@ -283,8 +286,8 @@ def labellings(question: Question, options: SearchOptions) -> tuple[dict[str, La
             lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
         outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, np.random.default_rng(0))
         ends["J"], ends["J released"] = outcome.point, released(outcome, rough, np.random.default_rng(0))
-    frame = "task" if coupled or not several else "own"
-    return found | {f"{frame}:{name}": point.labels for name, point in ends.items()}, judge
+    frame = None if not several else "task" if coupled else "own"
+    return found + [Candidate(name, frame, point.labels) for name, point in ends.items()], judge
 
 
 def modelled(
@@ -302,14 +305,16 @@ def modelled(
     return Outcome(problem, point, single, problem, point, single, similarity)
 
 
-def _judged(question: Question, judge: Judge, found: dict[str, Labels]) -> list[Tried]:
+def _judged(question: Question, judge: Judge, found: Sequence[Candidate]) -> list[tuple[Tried, Labels]]:
     """Candidates with different labels, highest score first."""
-    first: dict[bytes, str] = {}
-    for name, own in found.items():
-        first.setdefault(own.tobytes(), name)
-    names = list(first.values())
-    labels = np.stack([found[name] for name in names])
+    first: dict[bytes, Candidate] = {}
+    for own in found:
+        first.setdefault(own.labels.tobytes(), own)
+    labels = np.stack([own.labels for own in first.values()])
     hints = _HINTS * np.array([question.hints.agreement(own, question.n_clusters) for own in labels])
     score, separation = judge.scores(labels) + hints, judge.terms(labels)["separation"]
-    order = np.argsort(-score.round(6), kind="stable")
-    return [Tried(names[k], float(score[k]), float(separation[k])) for k in order]
+    tried = [
+        Tried(own.method + IN_FRAME[own.frame], float(score[k]), float(separation[k]), own.frame)
+        for k, own in enumerate(first.values())
+    ]
+    return [(tried[k], labels[k]) for k in np.argsort(-score.round(6), kind="stable")]

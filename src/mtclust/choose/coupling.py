@@ -8,12 +8,13 @@ not fall clearly behind.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.choose.choice import Choice, is_apart
 from mtclust.choose.judge import Predictability
-from mtclust.choose.record import CouplingDecision
+from mtclust.choose.record import CouplingDecision, Tried
 from mtclust.choose.settings import Sample
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import UncoupledWarning
@@ -30,13 +31,13 @@ _BY_USER, _ONE_TASK = "set by the user", "there is only one task"
 
 
 def decide_coupling(
-    coupling: float | str, outcome: Outcome, X: Array, choice: Choice | None, sample: Sample, index: TaskIndex,
+    coupling: float | str, outcome: Outcome, X: Array, tried: Sequence[Tried], sample: Sample, index: TaskIndex,
     options: SearchOptions,
 ) -> tuple[Outcome, CouplingDecision]:  # fmt: skip
     """DMTRC's ``coupling``: forced, shrunk, or kept unless the tasks' own rows contradict it.
 
-    ``X`` are the rows of the sample in coordinates. Returns the outcome that was decided for, and the decision in words
-    and figures.
+    ``X`` are the rows of the sample in coordinates, ``tried`` the candidates for labels where sizes were open. Returns
+    the outcome that was decided for, and the decision in words and figures.
     """
     m = index.n_tasks
     if m == 1 or coupling in ("none", 0):
@@ -46,8 +47,8 @@ def decide_coupling(
         full = coupling in ("full", 1)
         outcome = outcome if full else shrunk(outcome, float(coupling), options, rng)
         return outcome, CouplingDecision(coupling, _BY_USER)
-    if choice is not None and choice.question.sizes_open:
-        return outcome, _decision_of_candidates(choice, outcome)
+    if tried:
+        return outcome, _decision_of_candidates(tried, outcome)
     C = outcome.problem.bounds.n_clusters
     where = sample.positions_in(index)
     both = np.stack([index.labels_at(point.labels, where) for point in (outcome.point, outcome.single)])
@@ -74,9 +75,9 @@ def decision_of_relaxation(coupling: float | str, n_tasks: int) -> CouplingDecis
     return CouplingDecision("full", _BY_USER if coupling != "auto" else "cutting planes always couple, as in the paper")
 
 
-def _decision_of_candidates(choice: Choice, outcome: Outcome) -> CouplingDecision:
+def _decision_of_candidates(tried: Sequence[Tried], outcome: Outcome) -> CouplingDecision:
     """What the choice of labels says of the coupling."""
-    together, apart = (next((x for x in choice.tried if is_apart(x) == own), choice.tried[0]) for own in (False, True))
+    together, apart = (next((x for x in tried if (x.frame == "own") == own), tried[0]) for own in (False, True))
     lead, coupled = together.score - apart.score, outcome.few.coupling.learns
     than = "higher than" if lead >= 0 else "hardly lower than" if coupled else "clearly lower than"
     reason = f"labels found in all tasks together score {than} those of every task alone ({lead:+z.2f})"

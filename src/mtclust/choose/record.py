@@ -123,17 +123,26 @@ class NumberOfClusters(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tried(Record):
-    """One candidate of a choice: the frame and the method that found it, its score, and how well it separates the rows.
+    """One candidate of a choice: what found it, its score, and how well it separates the rows.
+
+    Attributes
+    ----------
+    name : str
+    score, separation : float
+    frame : {"all", "task", "aligned", "own"} or None
+        How tasks were put beside each other: as they are, each around its mean, each moved by an offset, or not at all,
+        every task being clustered alone. None for one task, and where only kernels were compared.
 
     Examples
     --------
-    >>> Tried("aligned:k-means", 0.6, 0.5).score
-    0.6
+    >>> Tried("k-means of aligned tasks", 0.6, 0.5, "aligned").frame
+    'aligned'
     """
 
     name: str
     score: float
     separation: float
+    frame: str | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from mtclust.choose.choice import Choice, Question, choose_kernel, choose_labels, constant_lambdas
 from mtclust.choose.frames import Frame
-from mtclust.choose.views import KernelSpec, View, candidate_kernels, in_many_directions, is_wide
+from mtclust.choose.views import View, candidate_kernels, in_many_directions, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
-from mtclust.core.kernels import Kernel
 from mtclust.core.labels import offsets_of, one_per_task, same_for_all_clusters
 from mtclust.core.tasks import ORDERED, TaskIndex
 from mtclust.rows.source import MovedRows
@@ -116,23 +115,6 @@ class Sample:
         return np.concatenate([index.offsets[i] + part for i, part in zip(self.tasks, self.positions)])
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What was chosen, and from what."""
-
-    spec: KernelSpec
-    kernel: Kernel
-    frame: Frame
-    criterion: str
-    lambda1: Array
-    lambda2: float  # as it is given
-    weight: float  # λ₂ of a problem, less in methods that take it once for all tasks (:meth:`Params.lambda2_share`)
-    view: View  # of the sample in the frame
-    choice: Choice | None  # None where nothing was open
-    question: Question  # of the rows of the sample
-    moves: Array | None = None  # (m × d), how far tasks are moved where they are aligned
-
-
 def all_rows(X: Any, index: TaskIndex) -> Sample:
     """Every row, as float64."""
     return taken(X, index, np.arange(index.n_tasks), [np.arange(n) for n in index.sizes], complete=True)
@@ -169,48 +151,44 @@ def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = 100, leas
     return taken(X, index, tasks, index.first_rows(tasks, wanted))
 
 
-def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
+def choose_settings(params: Params, given: Input, sample: Sample) -> Choice:
     """Choose what the parameters leave open, on the rows of a sample."""
-    index, m = given.index, given.index.n_tasks
-    lambdas = of_sample = given_lambdas(params, index)
+    index, lambdas = given.index, given_lambdas(params, given.index)
     if lambdas is not None:
-        of_sample = lambdas[0][sample.tasks], lambdas[1] * params.lambda2_share(m) * m / len(sample.tasks)
+        m = index.n_tasks
+        lambdas = lambdas[0][sample.tasks], lambdas[1] * params.lambda2_share(m) * m / len(sample.tasks)
     columns = index.columns if params.by_rows else None
-    view, moves = View(sample.rows, sample.index.offsets, sample.order, params.fit_intercept, columns), None
+    view = View(sample.rows, sample.index.offsets, sample.order, params.fit_intercept, columns)
     many = params.by_rows and in_many_directions(sample.rows, sample.index.offsets)
     question = Question(
         view, candidate_kernels(params.kernel, params.width, many), given.clusters[sample.tasks],
         params.method_of(sample.index.n_tasks),
         params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", params.sizes_open,
-        of_sample, _frames(params, given, sample), params.n_components, sample.index.names,
+        lambdas, _frames(params, given, sample), params.n_components, sample.index.names,
         given.hints.of_rows(sample.positions_in(index), given.rows.shape[0]), params.coupling == "auto", many,
     )  # fmt: skip
-    choice: Choice | None = None
-    frame: Frame = "task"
-    spec, criterion = question.kernels[0], "E" if question.sizes_open else "J"
     several = question.sizes_open or len(question.kernels) > 1 or len(question.frames) > 1
     begin = question.in_frame(question.frames[0]).view
     # neither one cluster nor equal rows leave a choice
-    if several and question.n_clusters > 1 and any(begin.through(own).centred.scale > 0 for own in question.kernels):
-        if question.sizes_open:
-            choice = choose_labels(question, params.options, sample.index.task_order)
-        else:
-            many = not sample.complete and sample.index.sizes.max() <= LEAST_ROWS  # restarts cost more than they gain
-            n_init = 1 if many else max(1, params.options.n_init // EFFORT)
-            choice = choose_kernel(question, replace(params.options, n_init=n_init, polish=False))
-        spec, frame = choice.spec, choice.frame
+    equal = question.n_clusters == 1 or all(begin.through(own).centred.scale == 0 for own in question.kernels)
+    if equal or not several:
+        return Choice(question, question.kernels[0], "E" if question.sizes_open else "J", question)
+    if question.sizes_open:
+        return choose_labels(question, params.options, sample.index.task_order)
+    small = not sample.complete and sample.index.sizes.max() <= LEAST_ROWS  # restarts cost more than they gain
+    n_init = 1 if small else max(1, params.options.n_init // EFFORT)
+    return choose_kernel(question, replace(params.options, n_init=n_init, polish=False))
+
+
+def lambdas_of(params: Params, index: TaskIndex, choice: Choice) -> tuple[Array, float, float]:
+    """λ₁ by task and λ₂ with what was chosen, and the weight of its penalty: of λ₂, what a task alone gets of it."""
+    m = index.n_tasks
+    if choice.frame != "task":  # then all rows are one task
+        lambda1, lambda2 = choice.seen.lambdas or constant_lambdas(1, choice.spec, choice.criterion)
+        return np.repeat(lambda1, m), lambda2, lambda2
     share = params.lambda2_share(m)
-    if choice is not None and frame != "task":  # then all rows are one task
-        share, one, view = 1.0, choice.question, choice.question.view
-        if choice.offsets is not None:
-            moves = np.zeros((m, choice.offsets.shape[1]))
-            moves[sample.tasks] = choice.offsets
-        lambda1, lambda2 = one.lambdas or constant_lambdas(1, spec, criterion)
-        lambda1 = np.repeat(lambda1, m)
-    else:
-        lambda1, lambda2 = lambdas or constant_lambdas(m, spec, criterion, share)
-    kernel = view.through(spec).kernel
-    return Settings(spec, kernel, frame, criterion, lambda1, lambda2, lambda2 * share, view, choice, question, moves)
+    lambda1, lambda2 = given_lambdas(params, index) or constant_lambdas(m, choice.spec, choice.criterion, share)
+    return lambda1, lambda2, lambda2 * share
 
 
 def _frames(params: Params, given: Input, sample: Sample) -> tuple[Frame, ...]:

@@ -29,6 +29,7 @@ from mtclust.choose.settings import (
     Sample,
     all_rows,
     choose_settings,
+    lambdas_of,
     sample_rows,
     taken,
 )
@@ -94,11 +95,12 @@ class Fitting:
         else:
             self.sample = sample_rows(X, index, most)
         self.settings = choose_settings(params, given, self.sample)
+        self.lambda1, self.lambda2, self.weight = lambdas_of(params, index, self.settings)
         if self.settings.moves is not None and not self.sample.complete:
             self._move_by_all_rows()
         self.problem = self._problem()
         # a search of its own, where nothing or only the kernel was open
-        self.is_searched = self.settings.choice is None or not self.settings.question.sizes_open
+        self.is_searched = self.settings.outcome is None or not self.settings.question.sizes_open
 
     def _move_by_all_rows(self) -> None:
         """Offsets of tasks by all of their rows, in the clusters that the model of the sample puts them in.
@@ -106,11 +108,12 @@ class Fitting:
         A task that is not in the sample begins with the offset of its mean, and takes turns of labels and offset.
         """
         settings, given = self.settings, self.given
-        assert settings.choice is not None
+        outcome, C, sampled = settings.outcome, int(given.clusters.max()), settings.seen.view.rows
         assert settings.moves is not None
-        outcome, C = settings.choice.outcome, int(given.clusters.max())
+        assert outcome is not None
         model: Any = outcome.problem.decision(outcome.point)
-        moves, sampled = settings.moves.copy(), settings.view.rows
+        moves = np.zeros((self.index.n_tasks, settings.moves.shape[1]))
+        moves[self.sample.tasks] = settings.moves
         others = np.setdiff1d(np.arange(self.index.n_tasks), self.sample.tasks)
         if len(others):
             z = indicators(outcome.point.labels, C)
@@ -122,8 +125,7 @@ class Fitting:
                 for _ in range(5):
                     moves[task] = (rows - means[model.clusters(rows - moves[task])]).mean(axis=0)
         moves = offsets_by_sums(*self.index.over(given.rows)(partial(_sums_in_clusters, model, moves, C), added))
-        view = settings.question.view.as_one_task(moves[self.sample.tasks])
-        self.settings = replace(settings, moves=moves, view=view)
+        self.settings = replace(settings, moves=moves)
 
     def _problem(self) -> Any:
         """All rows as kernel matrices, or as features with moments."""
@@ -135,16 +137,16 @@ class Fitting:
             landmarks = None if rank is None else given.index.even_rows(rank, params.sizes_open)
             given = given if settings.frame == "task" else given.as_one_task(settings.moves)
         X, index, criterion = given.rows, given.index, CRITERIA[settings.criterion]()
-        method, lambda1 = params.method_of(index.n_tasks), settings.lambda1[: index.n_tasks]
+        method, lambda1 = params.method_of(index.n_tasks), self.lambda1[: index.n_tasks]
         bounds = neutral_bounds(index.sizes, given.clusters)
         if criterion.exchanges:
             bounds = parse_sizes(params.sizes, index.sizes, given.clusters, index.names)
         if self.form == "dual":
-            seen = settings.view.through(settings.spec)
+            seen = settings.seen.view.through(settings.spec)
             scale, matrix = seen.centred.scale, seen.centred.matrix
             weighed = eigen_features(matrix, params.n_components) if COUPLINGS[method].of_features else None
             problem: Any = Problem(
-                matrix, index.offsets, bounds, lambda1, settings.weight, method, weighed, criterion,
+                matrix, index.offsets, bounds, lambda1, self.weight, method, weighed, criterion,
                 origin=seen,
             )  # fmt: skip
         else:
@@ -154,7 +156,7 @@ class Fitting:
             source = source_of(X, features, index, params.fit_intercept)
             moments = source.moments(params.fit_intercept)
             scale, data = moments.scale, Data(source, moments, bounds)
-            problem = AllRows(data, method, lambda1, settings.weight, features, criterion=criterion)
+            problem = AllRows(data, method, lambda1, self.weight, features, criterion=criterion)
         if scale == 0:
             warn_user(NO_VARIATION, ConvergenceWarning)
         return problem
@@ -179,8 +181,8 @@ class Fitting:
             self.decision = CouplingDecision("full", f"one model serves all tasks, with {moved}")
         elif decides:
             self.outcome, self.decision = decide_coupling(
-                params.coupling, self.outcome, settings.question.X, settings.choice, self.sample, self.index,
-                self.options,
+                params.coupling, self.outcome, settings.question.X, settings.tried if params.sizes_open else (),
+                self.sample, self.index, self.options,
             )  # fmt: skip
         if hints.known is None and hints.links is None:
             return
@@ -208,13 +210,11 @@ class Fitting:
 
     def _searched(self, rng: np.random.Generator) -> Outcome:
         """What the choice has found, on all rows, or a search of its own."""
-        choice, bounds = self.settings.choice, self.problem.bounds
+        few, bounds = self.settings.outcome, self.problem.bounds
         if self.is_searched and self.form == "dual":
             return solve(self.problem, self.options, rng)
-        if choice is None or not (bounds.interchangeable() or bounds.movable):  # a table of sizes
+        if few is None or not (bounds.interchangeable() or bounds.movable):  # a table of sizes
             few = self._searched_on_few(rng)
-        else:
-            few = choice.outcome
         rng = np.random.default_rng(0)  # what was chosen does not depend on random_state
         if self.settings.frame != "task":
             return self._in_common_frame(few, rng)
@@ -277,8 +277,7 @@ class Fitting:
 
     def _in_common_frame(self, few: Outcome, rng: np.random.Generator) -> Outcome:
         """All rows as one task, in the order of the tasks; the tasks alone keep the best labels that each has."""
-        choice, pooled, point = self.settings.choice, few.problem, few.point
-        apart = None if choice is None else choice.apart
+        pooled, point, apart = few.problem, few.point, self.settings.apart
         similarity = np.eye(self.index.n_tasks)  # one model for all says nothing of how tasks differ
         if not self.sample.complete:
             pooled, apart = self.problem, None
@@ -349,7 +348,7 @@ class Fitting:
             kept = problem.kept(point)
         else:  # one model for all tasks
             counts = counts_by_task(point.labels, index.offsets, bounds.n_clusters)
-            rows = None if moves is None else settings.view.rows
+            rows = None if moves is None else settings.question.view.as_one_task(moves[self.sample.tasks]).rows
             kept = CommonKept.of(model, free_bounds(index.sizes, counts > 0), moves, rows)
             model = model.shared_by(index.n_tasks, moves)
         estimator._model, estimator._kept = model, kept
@@ -368,18 +367,18 @@ class Fitting:
             estimator.task_covariance_, estimator.task_correlation_ = Omega, correlation(Omega)
         if coupling.of_features:
             estimator.feature_covariance_ = problem.in_input_coordinates(point.Z)
-        params, sample, choice, lambda1 = self.params, self.sample, settings.choice, settings.lambda1.tolist()
+        params, sample, lambda1 = self.params, self.sample, self.lambda1.tolist()
         estimator.selection_ = Selection(
             kernel=settings.spec.name,
             width=settings.spec.width,
             criterion=settings.criterion,
             center=settings.frame,
             lambda1=dict(zip(index.names.tolist(), lambda1)) if isinstance(params.lambda1, Mapping) else lambda1[0],
-            lambda2=settings.lambda2,
+            lambda2=self.lambda2,
             sizes="free" if params.sizes_open else params.sizes,
             form=self.form,
-            reason=None if choice is None else choice.reason,
-            candidates=None if choice is None else choice.tried,
+            reason=settings.reason,
+            candidates=list(settings.tried) or None,
             coupling=self.decision,
             n_clusters=n_clusters,
             n_components=len(point.Z) if coupling.of_features else None,
@@ -402,7 +401,7 @@ class Fitting:
         if point.value < 0 and CRITERIA[settings.criterion].exchanges:
             warn_user(
                 f"the objective came out as {point.value:.3g}, below its lowest possible value 0: lambda1="
-                f"{settings.lambda1.mean():g} and lambda2={settings.lambda2:g} are too small for double precision with "
+                f"{self.lambda1.mean():g} and lambda2={self.lambda2:g} are too small for double precision with "
                 'these features. Raise them, or set solver_options={"form": "dual"}.',
                 ConvergenceWarning,
             )

@@ -127,8 +127,9 @@ class DMTRC(MultitaskClusterer):
         Rounds of the descents that led to the result, and whether the last one ended by ``tol``.
     selection_ : Selection
         What "auto" chose, from what, and why (:class:`mtclust.selection.Selection`): ``kernel``, ``criterion``,
-        ``center``, ``lambda1``, ``lambda2``, ``reason``, ``candidates`` (name, score and separation of all labellings
-        that were tried), ``sizes`` and ``coupling`` with the decision and its reason. Reads like a dictionary as well.
+        ``center``, ``lambda1``, ``lambda2``, ``reason``, ``candidates`` (name, score, separation and frame of all
+        labellings that were tried), ``sizes`` and ``coupling`` with the decision and its reason. Reads like a
+        dictionary as well.
     n_features_in_, feature_names_in_
         As in scikit-learn.
     relaxed_labels_, mixture_weights_, init_labels_, lower_bound_

@@ -204,8 +204,8 @@ def refitted(model: AfterFit, X: Any, tasks: NDArray[Any]) -> Any:
     held.setdefault("n_clusters", model.n_clusters_)
     if model._read_params().sizes_open:
         if params.get("center") == "auto" and chosen.candidates:
-            found_in = chosen.candidates[0].name.split(":")[0]  # the frame of the labels, before that of the models
-            held["center"] = {"all": "all", "aligned": "aligned"}.get(found_in, "task")
+            found_in = chosen.candidates[0].frame  # the frame of the labels, before that of the models
+            held["center"] = found_in if found_in in ("all", "aligned") else "task"
     elif chosen.candidates:
         held |= {"kernel": "linear" if chosen.width is None else "rbf", "width": chosen.width or "auto"}
     if params.get("coupling") == "auto" and chosen.coupling is not None:
