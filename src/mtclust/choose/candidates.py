@@ -29,6 +29,7 @@ from mtclust.core.criterion import indicators
 from mtclust.core.kernels import largest_eigenvectors
 from mtclust.core.labels import SizeBounds
 from mtclust.core.matching import match_means
+from mtclust.core.order import information
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -63,30 +64,30 @@ def propose(
 
     ``clusters`` is their number, of all tasks or of each; then only the frame "own" knows them.
     """
-    C, errors = int(np.max(clusters)), frames.unsaid(X)
+    C, said = int(np.max(clusters)), information(X)
     if tasks.max() == 0:
-        return pooled(X, C, errors, None), X
+        return pooled(X, C, said, None), X
     seen = {"all", "task", "own"} if "aligned" in wanted else set(wanted)
     found: list[Candidate] = []
     if "all" in seen:
-        found += pooled(X, C, errors, "all")
+        found += pooled(X, C, said, "all")
     if "task" in seen:
-        found += pooled(frames.around_means(X, tasks), C, errors, "task")
+        found += pooled(frames.around_means(X, tasks), C, said, "task")
     if "own" in seen:
         found += alone(X, tasks, clusters)
     if "aligned" in wanted:
-        Y, E = frames.directions(X, tasks, C, errors)
+        Y, E = frames.directions(X, tasks, C, said)
         labels_of = {(method, frame): labels for method, frame, labels in found}
         labels = frames.described(Y, E, tasks, [labels_of[start] for start in _STARTS_OF_EM], C)
         X = X - frames.offsets_of_tasks(X, tasks, labels, C)[tasks]
-        found += [Candidate("EM with offsets", "aligned", labels), *pooled(X, C, errors, "aligned")]
+        found += [Candidate("EM with offsets", "aligned", labels), *pooled(X, C, said, "aligned")]
     return [own for own in found if own.frame in wanted], X
 
 
-def pooled(X: Array, n_clusters: int, errors: Array, frame: str | None) -> list[Candidate]:
-    """Labels of rows that are all of one task; ``errors`` are :func:`frames.unsaid`."""
+def pooled(X: Array, n_clusters: int, said: Array, frame: str | None) -> list[Candidate]:
+    """Labels of rows that are all of one task; ``said`` is the :func:`information` of their columns."""
     C = min(n_clusters, len(X))
-    Y, E = frames.directions(X, np.zeros(len(X), dtype=np.int64), C, errors)
+    Y, E = frames.directions(X, np.zeros(len(X), dtype=np.int64), C, said)
     start = k_means(Y, C, 1)
     return [
         Candidate("k-means", frame, k_means(X, C)),

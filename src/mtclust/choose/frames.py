@@ -26,7 +26,6 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from mtclust.core.criterion import indicators
-from mtclust.core.order import information
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -47,15 +46,11 @@ def around_means(X: Array, tasks: Labels) -> Array:
     return np.asarray(X - (z.T @ X / z.sum(axis=0)[:, None])[tasks])
 
 
-def unsaid(X: Array) -> Array:
-    """Variance of the error of every column over that of its values (:func:`mtclust.core.order.information`)."""
-    return np.asarray(1.0 / information(X) ** 2 - 1.0)
-
-
-def directions(X: Array, tasks: Labels, n_clusters: int, errors: Array) -> tuple[Array, Array]:
+def directions(X: Array, tasks: Labels, n_clusters: int, said: Array) -> tuple[Array, Array]:
     """Rows in the leading directions within tasks, in units of their spread there, and the covariance E of the errors.
 
-    ``errors`` are those of :func:`unsaid`. Shifts of tasks are kept.
+    ``said`` is how much the values of every column say (:func:`mtclust.core.order.information`). Shifts of tasks are
+    kept.
     """
     around = around_means(X, tasks)
     unit = np.sqrt(np.einsum("nd,nd->n", around, around).mean()) or 1.0
@@ -67,7 +62,8 @@ def directions(X: Array, tasks: Labels, n_clusters: int, errors: Array) -> tuple
     differ = int(np.count_nonzero(values > 1e-6 * values[-1]))
     r = max(1, min(DIRECTIONS, len(X) // (ROWS_PER_DIRECTION * n_clusters), differ))
     V = vectors[:, ::-1][:, :r] / unit
-    return np.asarray((X - X.mean(axis=0)) @ V), np.asarray((V.T * (around.var(axis=0) * errors)) @ V)
+    errors = around.var(axis=0) * (1.0 / said**2 - 1.0)
+    return np.asarray((X - X.mean(axis=0)) @ V), np.asarray((V.T * errors) @ V)
 
 
 def normal_scores(X: Array, tasks: Labels) -> Array:

@@ -29,9 +29,11 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
+from scipy.special import entr
 
 from mtclust.choose import frames
 from mtclust.core.criterion import SMALLEST_RESIDUAL
+from mtclust.core.order import information
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -49,8 +51,8 @@ _WIDTHS = (0.5, 1.0, 2.0)
 _LAMBDAS = 2.0 ** np.arange(3, -12, -2)
 #: R² that the best 1 … 12 clusters of Gaussian rows reach
 _NOISE = np.array((0.0, 0.75, 0.70, 0.66, 0.63, 0.60, 0.57, 0.54, 0.52, 0.50, 0.48, 0.46))
-#: rows of a group, and groups, that are judged
-_ROWS, _GROUPS = 250, 60
+#: rows of a group that are judged
+_ROWS = 250
 
 
 class Predictability:
@@ -59,7 +61,7 @@ class Predictability:
     def __init__(self, X: Array, groups: Labels) -> None:
         members = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
         members = [rows for rows in members if len(rows) > 1]
-        parts = [members[k][_some(len(members[k]), _ROWS)] for k in _some(len(members), _GROUPS)]
+        parts = [rows[np.linspace(0, len(rows) - 1, min(len(rows), _ROWS)).astype(np.int64)] for rows in members]
         distances = [cdist(X[part], X[part]) for part in parts]
         pairs = sum(len(part) * (len(part) - 1) for part in parts)
         unit = sum(float(D.sum()) for D in distances) / max(pairs, 1) or 1.0
@@ -70,9 +72,15 @@ class Predictability:
         for own in kernels:  # with a common scale: the mean diagonal over all rows is 1
             centred = [K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() for K in own]
             level = sum(float(np.trace(K)) for K in centred) / max(sum(len(K) for K in centred), 1)
-            self._spectra.append(
-                [_spectrum(part, K / (level if level > 0 else 1.0)) for part, K in zip(parts, centred)]
-            )
+            self._spectra.append([])
+            for rows, K in zip(parts, centred):  # s/(s + nλ/2) (λ × r) and diag(R) (n × λ)
+                n = len(rows)
+                s, U = sla.eigh(K / (level if level > 0 else 1.0), driver="evd", check_finite=False)
+                keep = s > 1e-5  # far below the smallest nλ/2 that they are compared to
+                s, U = s[keep], U[:, keep]
+                filters = s / (s + 0.5 * n * _LAMBDAS[:, None])
+                residual = np.maximum(1.0 - 1.0 / n - (U**2) @ filters.T, SMALLEST_RESIDUAL)
+                self._spectra[-1].append((rows, U, filters, residual))
 
     def of(self, labels: Labels, n_clusters: int) -> Array:
         """s_c of labels (K × n) by kernel, labelling and cluster (kernels × K × C)."""
@@ -109,21 +117,6 @@ class Predictability:
         return np.asarray(self.of(labels[None], n_clusters).mean(axis=0)[0])
 
 
-def _some(n: int, most: int) -> Labels:
-    """Numbers below n, at most so many, evenly spaced."""
-    return np.linspace(0, n - 1, min(n, most)).astype(np.int64)
-
-
-def _spectrum(rows: Labels, kernel: Array) -> tuple[Labels, Array, Array, Array]:
-    """Rows of a group, the eigenvectors U of their centred kernel, s/(s + nλ/2) (λ × r) and diag(R) (n × λ)."""
-    n = len(rows)
-    s, U = sla.eigh(kernel, driver="evd", check_finite=False)
-    keep = s > 1e-5  # far below the smallest nλ/2 that they are compared to
-    s, U = s[keep], U[:, keep]
-    filters = s / (s + 0.5 * n * _LAMBDAS[:, None])
-    return rows, U, filters, np.maximum(1.0 - 1.0 / n - (U**2) @ filters.T, SMALLEST_RESIDUAL)
-
-
 class Judge:
     """Terms and scores of labels of the same rows X (n × d); what was computed of a labelling is kept.
 
@@ -132,8 +125,7 @@ class Judge:
 
     def __init__(self, X: Array, tasks: Labels, n_clusters: int, aligned: Array | None = None) -> None:
         self._tasks, self._n_clusters = tasks, n_clusters
-        errors = frames.unsaid(X)
-        self._Y, self._E = frames.directions(frames.normal_scores(X, tasks), tasks, n_clusters, errors)
+        self._Y, self._E = frames.directions(frames.normal_scores(X, tasks), tasks, n_clusters, information(X))
         one = np.zeros(len(X), dtype=np.int64)
         within = Predictability(X, tasks)
         in_one = within if tasks.max() == 0 else Predictability(X if aligned is None else aligned, one)
@@ -150,7 +142,7 @@ class Judge:
                 shares = np.bincount(labels[row], minlength=C) / len(labels[row])
                 self._known[keys[row]] = {
                     "length": -min(frames.lengths(self._Y, self._E, self._tasks, labels[row], C).values()),
-                    "evenness": float(_entropy(shares) / np.log(max(C, 2))),
+                    "evenness": float(entr(shares).sum() / np.log(max(C, 2))),
                 } | {name: float(by_view[view][k]) for name, view in self._views.items()}
         found = {name: np.array([self._known[key][name] for key in keys]) for name in self._known[keys[0]]}
         return found | {"agreement": _agreement(self._tasks, labels, C)}
@@ -164,18 +156,14 @@ class Judge:
 def _agreement(tasks: Labels, labels: Labels, n_clusters: int) -> Array:
     """Mean over the other labellings of I(k; j | task)/√(H(k | task) H(j | task)); 0 where one says nothing."""
     m, C, K = int(tasks.max()) + 1, n_clusters, len(labels)
-    of_tasks = float(_entropy(np.bincount(tasks) / len(tasks)))
+    of_tasks = float(entr(np.bincount(tasks) / len(tasks)).sum())
     counts = np.stack([np.bincount(tasks * C + own, minlength=m * C) for own in labels])
-    entropy = np.maximum(_entropy(counts / len(tasks)) - of_tasks, 0.0)  # of one cluster, 0 but for rounding
+    entropy = np.maximum(entr(counts / len(tasks)).sum(axis=1) - of_tasks, 0.0)  # of one cluster, 0 but for rounding
     found = np.zeros((K, K))
     for i in range(1, K):
         cells = ((tasks * C + labels[i]) * C + labels[:i]) + (np.arange(i) * m * C * C)[:, None]
         joint = np.bincount(cells.ravel(), minlength=i * m * C * C).reshape(i, -1) / len(tasks)
         root = np.sqrt(entropy[i] * entropy[:i])
-        shared = entropy[i] + entropy[:i] - (_entropy(joint) - of_tasks)
+        shared = entropy[i] + entropy[:i] - (entr(joint).sum(axis=1) - of_tasks)
         found[i, :i] = found[:i, i] = np.divide(shared, root, out=np.zeros(i), where=root > 1e-9)
     return np.asarray(found.sum(axis=1) / max(K - 1, 1))
-
-
-def _entropy(shares: Array) -> Array:
-    return -np.sum(shares * np.log(np.where(shares > 0, shares, 1.0)), axis=-1)
