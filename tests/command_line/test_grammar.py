@@ -222,11 +222,11 @@ def test_a_number_of_clusters_warns_of_its_doubts_only(choice, message, recwarn)
     ],
 )
 def test_whether_tasks_are_coupled_is_said_with_the_lead(together, learns, said):
-    tried = [SimpleNamespace(name="own:x", score=1.0), SimpleNamespace(name="all:x", score=together)]
-    few = SimpleNamespace(coupling=SimpleNamespace(learns=learns), common_ids=lambda point: (None, np.eye(2)))
+    tried = [SimpleNamespace(frame="own", score=1.0), SimpleNamespace(frame="all", score=together)]
+    few = SimpleNamespace(coupling=SimpleNamespace(learns=learns), matched=lambda point: (None, np.eye(2)))
     outcome = SimpleNamespace(few=few, few_point=None, point=SimpleNamespace(Z=None))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        decision = coupling._decision_of_candidates(SimpleNamespace(tried=tried), outcome)
+        decision = coupling._decision_of_candidates(tried, outcome)
     assert decision.reason == f"labels found in all tasks together {said}"
     assert [entry.category for entry in caught] == ([] if learns else [UncoupledWarning])

@@ -94,6 +94,6 @@ def _decision(
             'Use coupling="full" to couple them all the same; selection_["coupling"] has the figures.',
             UncoupledWarning,
         )
-    V = outcome.few.common_ids(outcome.few_point)[1]
+    V = outcome.few.matched(outcome.few_point)[1]
     nearest = float(np.where(np.eye(len(V), dtype=bool), -np.inf, V).max(axis=1).mean())
     return CouplingDecision("full" if coupled else "none", reason, loss, nearest, labels, outcome.point.Z)

@@ -108,31 +108,28 @@ class Accelerator:
         del self._points[:-1], self._targets[:-1]
 
     def propose(self, Z: Array, target: Array) -> Array:
-        """Extrapolated Z with trace 1."""
+        """The exponential of the extrapolated L with trace 1, small eigenvalues raised."""
         point, (image, smallest) = log_matrix(Z)[0], log_matrix(target)
         floor = np.clip(smallest / np.trace(target), REVIVAL / len(Z), _SMALL)
         self._points = [*self._points[-_MEMORY:], point]
         self._targets = [*self._targets[-_MEMORY:], image]
         if len(self._points) == 1:
-            return _exp_trace_one(point + _OVER_RELAXATION * (image - point), floor)
-        residuals = np.array([(b - a).ravel() for a, b in zip(self._points, self._targets)])
-        images = np.array([b.ravel() for b in self._targets])
-        weights = np.linalg.lstsq(np.diff(residuals, axis=0).T, residuals[-1], rcond=_RANK)[0]
-        return _exp_trace_one(image - (weights @ np.diff(images, axis=0)).reshape(Z.shape), floor)
+            L = point + _OVER_RELAXATION * (image - point)
+        else:
+            residuals = np.array([(b - a).ravel() for a, b in zip(self._points, self._targets)])
+            images = np.array([b.ravel() for b in self._targets])
+            weights = np.linalg.lstsq(np.diff(residuals, axis=0).T, residuals[-1], rcond=_RANK)[0]
+            L = image - (weights @ np.diff(images, axis=0)).reshape(Z.shape)
+        eigenvalues, vectors = sla.eigh(0.5 * (L + L.T))
+        values = np.exp(eigenvalues - eigenvalues.max())
+        values = np.maximum(values / values.sum(), floor)
+        return (vectors * (values / values.sum())) @ vectors.T
 
 
 def log_matrix(Z: Array) -> tuple[Array, float]:
     """Logarithm of a positive semidefinite matrix, 0 taken for rounding; and its smallest eigenvalue."""
     eigenvalues, vectors = sla.eigh(Z)
     return (vectors * np.log(np.maximum(eigenvalues, np.finfo(float).eps))) @ vectors.T, float(eigenvalues[0])
-
-
-def _exp_trace_one(L: Array, floor: float) -> Array:
-    """The exponential of L with trace 1, small eigenvalues raised to ``floor``."""
-    eigenvalues, vectors = sla.eigh(0.5 * (L + L.T))
-    values = np.exp(eigenvalues - eigenvalues.max())
-    values = np.maximum(values / values.sum(), floor)
-    return (vectors * (values / values.sum())) @ vectors.T
 
 
 class ExactLabels:

@@ -8,7 +8,6 @@ integer program.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +17,7 @@ from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 from mtclust.core.hints import Hints, Links, placed
 from mtclust.core.labels import SizeBounds, counts_by_task, tasks_of_rows
 from mtclust.core.matching import pair_counts
-from mtclust.search.problem import Point, SearchOptions
+from mtclust.search.problem import SearchOptions
 from mtclust.search.recipe import Outcome
 
 Array = NDArray[np.float64]
@@ -43,39 +42,29 @@ def keep_known(
     ``few_tasks`` says which tasks those of ``outcome.few`` are, ``free_names`` that clusters may be renamed: not where
     a table of sizes names them.
     """
-    problem, point = outcome.problem, outcome.point
-    labels, bounds = np.asarray(point.labels, dtype=np.int64), problem.bounds
+    problem, point, offsets = outcome.problem, outcome.point, outcome.problem.offsets
+    labels = np.asarray(point.labels, dtype=np.int64)
+    bounds = problem.bounds.fitted(labels, offsets)
     names = np.tile(np.arange(bounds.n_clusters), (problem.n_tasks, 1))
     if free_names:
-        names = names_after_known(labels, known, problem.offsets, bounds.fitted(labels, problem.offsets))
-    found, end = _descended(problem, point, known, names, options, rng)
-    few, few_point = found, end
-    if outcome.few is not problem:
-        labels = np.asarray(outcome.few_point.labels, dtype=np.int64)
-        bounds = outcome.few.bounds.fitted(labels, outcome.few.offsets)
-        few = outcome.few.with_bounds(bounds.renamed(names[few_tasks]).fixed())
-        few_point = few.renamed(outcome.few_point, names[few_tasks])
-    return replace(outcome, problem=found, point=end, few=few, few_point=few_point, named=True)
-
-
-def _descended(
-    problem: Any, point: Point, known: Labels, names: Labels, options: SearchOptions, rng: np.random.Generator
-) -> tuple[Any, Point]:
-    """The problem under new names of its clusters, and where labels end that keep known rows."""
-    offsets = problem.offsets
-    labels = np.asarray(point.labels, dtype=np.int64)
-    bounds = problem.bounds.fitted(labels, offsets).renamed(names).fixed()
+        names = names_after_known(labels, known, offsets, bounds)
+    bounds = bounds.renamed(names).fixed()
     bounds = with_room(bounds, counts_by_task(known, offsets, bounds.n_clusters), np.diff(offsets))
     problem = replace(problem.with_bounds(bounds), held=known >= 0)
     begun = [
         placed(names[i][labels[a:b]], known[a:b], bounds.lower[i], bounds.upper[i])
         for i, (a, b) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist()))
     ]
-    start = problem.point(np.concatenate(begun), point.Z)
-    end = problem.descend(start, rng, options.effort("known rows", last=True))
+    end = problem.point(np.concatenate(begun), point.Z)
+    end = problem.descend(end, rng, options.effort("known rows", last=True))
     end.history, end.n_iter = list(point.history), point.n_iter + end.n_iter
     end.record("known rows", "labels")
-    return problem, end
+    few, few_point = problem, end
+    if outcome.few is not outcome.problem:
+        few, labels = outcome.few, np.asarray(outcome.few_point.labels, dtype=np.int64)
+        few = few.with_bounds(few.bounds.fitted(labels, few.offsets).renamed(names[few_tasks]).fixed())
+        few_point = few.renamed(outcome.few_point, names[few_tasks])
+    return replace(outcome, problem=problem, point=end, few=few, few_point=few_point, named=True)
 
 
 def keep_links(

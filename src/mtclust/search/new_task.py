@@ -165,11 +165,10 @@ def cluster_new_task(
     problem, starts, known = kept.beginning(rows, bounds, options, rng)
     m = problem.n_tasks - 1
     begun = problem.point(np.concatenate([known, starts[0]]), problem.uncoupled())
-    new_ids, similarity = problem.common_ids(begun, m)
+    begun, similarity = problem.matched(begun, m)
     Z = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
     problem = problem.proposing([*([] for _ in range(m)), starts[: options.n_init]])
-    point = problem.point(np.concatenate([known, new_ids[m][starts[0]]]), Z)
-    point = problem.descend(point, rng, options.effort("new task", tasks=[m]))
+    point = problem.descend(problem.continued(begun, Z), rng, options.effort("new task", tasks=[m]))
     sizes = np.diff(problem.offsets)
     if problem.couples_labels and sizes[m] <= SMALL_SHARE * np.median(sizes):
         scores = problem.taught_scores(np.arange(len(known)), known, _RIDGE)

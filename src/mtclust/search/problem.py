@@ -147,13 +147,12 @@ class Coupled(ABC):
         """Scores of all rows by ridge regression on the labels of some rows of any tasks; None with features."""
         return None
 
-    def common_ids(self, point: Point, task: int | None = None) -> tuple[Labels, Array]:
-        """New ids (m × C) that mean the same in all tasks, or of one task, and the similarity of the tasks."""
-        return match_means(self.class_means(point), self.class_counts(point), self.bounds, task)
+    def matched(self, point: Point, task: int | None = None) -> tuple[Point, Array]:
+        """The point with cluster ids that mean the same in all tasks, those of one ``task`` or of all being renamed.
 
-    def matched(self, point: Point) -> tuple[Point, Array]:
-        """The point, renamed, with cluster ids that mean the same in all tasks, and the similarity of the tasks."""
-        new_ids, similarity = self.common_ids(point)
+        Also returns the similarity of the tasks.
+        """
+        new_ids, similarity = match_means(self.class_means(point), self.class_counts(point), self.bounds, task)
         return self.renamed(point, new_ids), similarity
 
 
