@@ -48,7 +48,7 @@ def test_labels_that_suit_the_tasks_are_kept(solved):
 def test_labels_that_the_tasks_contradict_are_refused(solved):
     outcome, X, sample, index = solved
     shuffled = outcome.problem.point(np.random.default_rng(1).permutation(outcome.point.labels), outcome.point.Z)
-    wrong = replace(outcome, point=shuffled, few_point=shuffled)
+    wrong = replace(outcome, point=shuffled)
     with pytest.warns(UncoupledWarning, match="predicted clearly worse"):
         kept, decision = decide_coupling("auto", wrong, X, [], sample, index, SearchOptions())
     assert decision["decision"] == "none"

@@ -252,7 +252,7 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     outcome = modelled(seen, spec, labels, options, problems[k])
     if apart is not None and frame == "task" and COUPLINGS[question.method].learns:
         single = modelled(replace(question, method="independent"), spec, apart, options)
-        outcome = replace(outcome, single=single.point, few_single=single.point)
+        outcome = replace(outcome, single=single.point)
     return Choice(question, spec, "E", seen, frame, outcome, [tried for tried, _ in ranked], apart, offsets)
 
 
@@ -302,7 +302,7 @@ def modelled(
     point = problem.descend(problem.point(labels, Z), np.random.default_rng(0), effort)
     alone = problem.alone() if alone is None else alone
     single = alone.point(labels, alone.uncoupled()) if learns else point
-    return Outcome(problem, point, single, problem, point, single, similarity)
+    return Outcome(problem, point, single, similarity)
 
 
 def _judged(question: Question, judge: Judge, found: Sequence[Candidate]) -> list[tuple[Tried, Labels]]:

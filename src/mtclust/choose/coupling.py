@@ -78,7 +78,7 @@ def decision_of_relaxation(coupling: float | str, n_tasks: int) -> CouplingDecis
 def _decision_of_candidates(tried: Sequence[Tried], outcome: Outcome) -> CouplingDecision:
     """What the choice of labels says of the coupling."""
     together, apart = (next((x for x in tried if (x.frame == "own") == own), tried[0]) for own in (False, True))
-    lead, coupled = together.score - apart.score, outcome.few.coupling.learns
+    lead, coupled = together.score - apart.score, outcome.problem.coupling.learns
     than = "higher than" if lead >= 0 else "hardly lower than" if coupled else "clearly lower than"
     reason = f"labels found in all tasks together score {than} those of every task alone ({lead:+z.2f})"
     return _decision(coupled, reason.replace("-", "−"), apart.score - together.score, outcome)
@@ -94,6 +94,7 @@ def _decision(
             'Use coupling="full" to couple them all the same; selection_["coupling"] has the figures.',
             UncoupledWarning,
         )
-    V = outcome.few.matched(outcome.few_point)[1]
+    searched = outcome.few or outcome
+    V = searched.problem.matched(searched.point)[1]
     nearest = float(np.where(np.eye(len(V), dtype=bool), -np.inf, V).max(axis=1).mean())
     return CouplingDecision("full" if coupled else "none", reason, loss, nearest, labels, outcome.point.Z)

@@ -43,7 +43,8 @@ def store_confidence(model: AfterFit, rows: Any, index: TaskIndex, outcome: Outc
     if stored:
         scores = problem.leave_one_out(point, *(() if outcome.model_codes is None else (outcome.model_codes,)))
     else:
-        scores, point = outcome.few.leave_one_out(outcome.few_point), outcome.few_point
+        searched = outcome.few or outcome
+        scores, point = searched.problem.leave_one_out(searched.point), searched.point
     temperature = best_temperature(scores, np.asarray(point.labels, dtype=np.int64))
     model._model = replace(model._model, temperature=temperature)
     model.probabilities_ = index.to_input_order(probabilities(scores, temperature)) if stored else None

@@ -272,8 +272,7 @@ class Fitting:
                 alone = apart.descend(alone, rng, options.effort("single tasks", learn=False, max_iter=2))
         similarity = np.eye(index.n_tasks)
         similarity[np.ix_(sample.tasks, sample.tasks)] = few.similarity
-        whole = {"problem": problem, "point": point, "single": alone, "similarity": similarity}
-        return replace(few, **whole, few=few.problem, few_point=few.point)
+        return Outcome(problem, point, alone, similarity, few)
 
     def _in_common_frame(self, few: Outcome, rng: np.random.Generator) -> Outcome:
         """All rows as one task, in the order of the tasks; the tasks alone keep the best labels that each has."""
@@ -287,7 +286,7 @@ class Fitting:
             carried = pooled.carried_labels([positions[first]], few.point.labels[first], pooled.uncoupled())
             point = self._followed(pooled, carried, rng)
         single = point if apart is None else Point(Fit(apart, few.point.fit.at, few.problem.bounds), point.value)
-        return Outcome(pooled, point, single, few.problem, few.point, few.point, similarity)
+        return Outcome(pooled, point, single, similarity, None if self.sample.complete else few)
 
     def _followed(self, problem: Any, begun: Point, rng: np.random.Generator) -> Point:
         """All rows as the models of all rows have them, once: going on would leave what was chosen."""
@@ -471,11 +470,10 @@ def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
 
 def _renamed(outcome: Outcome, new_ids: Labels) -> Outcome:
     """The same new ids in all tasks, on all rows and on the few of the search."""
-    both = [(outcome.problem, outcome.point)]
-    both += [] if outcome.few is outcome.problem else [(outcome.few, outcome.few_point)]
-    both = [(problem.with_bounds(problem.bounds.renamed(new_ids)), point) for problem, point in both]
-    both = [(problem, problem.renamed(point, np.tile(new_ids, (problem.n_tasks, 1)))) for problem, point in both]
-    return replace(outcome, problem=both[0][0], point=both[0][1], few=both[-1][0], few_point=both[-1][1])
+    problem = outcome.problem.with_bounds(outcome.problem.bounds.renamed(new_ids))
+    point = problem.renamed(outcome.point, np.tile(new_ids, (problem.n_tasks, 1)))
+    few = None if outcome.few is None else _renamed(outcome.few, new_ids)
+    return replace(outcome, problem=problem, point=point, few=few)
 
 
 def correlation(covariance: Array) -> Array:

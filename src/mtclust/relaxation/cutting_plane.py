@@ -124,7 +124,7 @@ def solve_cutting_plane(problem: Problem, options: CuttingPlaneOptions, rng: np.
     _, similarity = match_labels(problem.kernel, problem.offsets, found, problem.bounds)
     point = Point(Fit(found, at, problem.bounds), best.value, list(history.values()), converged, n_cuts)
     single = replace(point, fit=Fit(labels, at, problem.bounds)) if coupling.learns else point
-    return Outcome(problem, point, single, problem, point, point, similarity, codes, relaxation)
+    return Outcome(problem, point, single, similarity, model_codes=codes, relaxation=relaxation)
 
 
 def most_violated(alpha: Array, offsets: Labels, bounds: SizeBounds) -> Labels:

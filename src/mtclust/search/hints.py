@@ -39,7 +39,7 @@ def keep_known(
 ) -> Outcome:  # fmt: skip
     """The outcome with known rows (sorted by task, −1 where unknown) in place.
 
-    ``few_tasks`` says which tasks those of ``outcome.few`` are, ``free_names`` that clusters may be renamed: not where
+    ``few_tasks`` says which tasks those of the sample are, ``free_names`` that clusters may be renamed: not where
     a table of sizes names them.
     """
     problem, point, offsets = outcome.problem, outcome.point, outcome.problem.offsets
@@ -59,12 +59,12 @@ def keep_known(
     end = problem.descend(end, rng, options.effort("known rows", last=True))
     end.history, end.n_iter = list(point.history), point.n_iter + end.n_iter
     end.record("known rows", "labels")
-    few, few_point = problem, end
-    if outcome.few is not outcome.problem:
-        few, labels = outcome.few, np.asarray(outcome.few_point.labels, dtype=np.int64)
-        few = few.with_bounds(few.bounds.fitted(labels, few.offsets).renamed(names[few_tasks]).fixed())
-        few_point = few.renamed(outcome.few_point, names[few_tasks])
-    return replace(outcome, problem=problem, point=end, few=few, few_point=few_point, named=True)
+    few = outcome.few
+    if few is not None:
+        bounds = few.problem.bounds.fitted(np.asarray(few.point.labels, dtype=np.int64), few.problem.offsets)
+        renamed = few.problem.with_bounds(bounds.renamed(names[few_tasks]).fixed())
+        few = replace(few, problem=renamed, point=renamed.renamed(few.point, names[few_tasks]))
+    return replace(outcome, problem=problem, point=end, few=few, named=True)
 
 
 def keep_links(

@@ -53,17 +53,15 @@ _SMOOTHING = (0.8, 0.5, 0.2)
 ROUGH = 10.0
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome:
-    """Where the search ended on all rows, and what every task alone gave."""
+    """Where a search ended, and what every task alone gave."""
 
-    problem: Any  # all rows; its bounds say which clusters each task has
+    problem: Any  # its bounds say which clusters each task has
     point: Point
     single: Point  # every task alone, cluster ids common to all tasks
-    few: Any  # the problem and both points on the rows that the search ran on
-    few_point: Point
-    few_single: Point
     similarity: Array  # V of the tasks alone (m × m)
+    few: Outcome | None = None  # the search on a sample, where its labels were carried to all rows
     model_codes: Array | None = None  # what the models are fitted to, where that is not the labels (N × C)
     relaxation: Any = None  # of the cutting-plane solver
     named: bool = False  # whether the ids of clusters come from known rows, so that they are not to be changed
@@ -89,7 +87,7 @@ def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) ->
         point, _ = problem.with_bounds(given).matched(point)
         problem = problem.with_bounds(given.fitted_to(problem.class_counts(point)).fixed())
     alone_point = single if problem.coupling.learns else point
-    return Outcome(problem, point, alone_point, problem, point, single, similarity)
+    return Outcome(problem, point, alone_point, similarity)
 
 
 def _with_ids_of(
@@ -236,10 +234,12 @@ def released(outcome: Outcome, options: SearchOptions, rng: np.random.Generator)
 
 def uncoupled(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """Every task by itself."""
-    alone = outcome.problem.alone()
+    alone, few = outcome.problem.alone(), outcome.few
     begun = alone.continued(outcome.single, alone.uncoupled())
     point = alone.descend(begun, rng, options.effort("single tasks", last=True))
-    return replace(_with_points(outcome, alone, point, point), few=outcome.few.alone(), few_point=outcome.few_single)
+    if few is not None:
+        few = replace(few, problem=few.problem.alone(), point=few.single)
+    return replace(outcome, problem=alone, point=point, single=point, few=few)
 
 
 def shrunk(outcome: Outcome, s: float, options: SearchOptions, rng: np.random.Generator) -> Outcome:
@@ -248,13 +248,4 @@ def shrunk(outcome: Outcome, s: float, options: SearchOptions, rng: np.random.Ge
     Omega = s * outcome.point.Z + (1 - s) * problem.uncoupled()
     effort = options.effort(f"coupling {s:g}", learn=False)
     ends = [problem.descend(problem.continued(begin, Omega), rng, effort) for begin in (outcome.point, outcome.single)]
-    return _with_points(outcome, problem, min(ends, key=lambda end: end.value), outcome.single)
-
-
-def _with_points(outcome: Outcome, problem: Any, point: Point, single: Point) -> Outcome:
-    """The outcome with other points on all rows; on few, too, where these are all."""
-    if outcome.few is outcome.problem:
-        return replace(
-            outcome, problem=problem, point=point, single=single, few=problem, few_point=point, few_single=single
-        )
-    return replace(outcome, problem=problem, point=point, single=single)
+    return replace(outcome, point=min(ends, key=lambda end: end.value))
