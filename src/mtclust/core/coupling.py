@@ -196,7 +196,8 @@ class BaseCoupling(ABC):
 
     To add one, inherit this class, say what one Z makes of the rows, K_Z of a kernel matrix (``kernels``) or a system
     of Gram matrices (``solver``), and which Z is best for given models (``closed_form``) or for α of all rows
-    (``closed_form_of_rows``), and add a line to :data:`COUPLINGS`; an estimator names it in ``_coupled_by``.
+    (``closed_form_of_rows``), and add a line to :data:`COUPLINGS`; an estimator names it in ``_coupled_by``. One that
+    learns Z but does not couple labels gives every task a kernel of its own, under which tasks are clustered anew.
 
     ``rows`` are a kernel matrix (N × N), its eigen-features where ``of_features``, or Gram matrices 2S_i/n_i
     (m × r × r); λ₁ may differ by task.

@@ -125,10 +125,6 @@ class AllRows(Coupled):
         """How the tasks are coupled: the equations of the models, for every Z."""
         return COUPLINGS[self.method](self.data.moments.normalised_gram, self.offsets, self.lambda1, self.lambda2)
 
-    def alone(self) -> AllRows:
-        """The same rows, every task by itself with the ridge λ₁ + mλ₂."""
-        return replace(self, method="independent") if self.coupling.learns else self
-
     def with_bounds(self, bounds: SizeBounds) -> AllRows:
         return replace(self, data=replace(self.data, bounds=bounds))
 
@@ -182,10 +178,6 @@ class AllRows(Coupled):
             if not prices_agree(task.prices, task.counts, self.bounds.lower[i], self.bounds.upper[i]):
                 task.prices = np.zeros_like(task.prices)  # they are of other bounds
         return self._point(tasks, Z)
-
-    def labels_of(self, point: Point) -> list[Labels]:
-        """What every task has at a point."""
-        return [task.labels.astype(np.int64) for task in point.fit.tasks]
 
     def closed_form(self, point: Point) -> Any:
         """The coupling matrix to try next for these models."""

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.linalg as sla
@@ -102,7 +102,7 @@ class Coupled(ABC):
     method: Method
     lambda1: Array
     lambda2: float
-    coupling: Any
+    coupling: Any  # a :class:`mtclust.core.coupling.BaseCoupling` of these rows
     label_step: Any  # the class whose objects improve labels (:class:`mtclust.search.descent.ExactLabels`)
     descend = descend  # improves labels and coupling in place
 
@@ -122,6 +122,19 @@ class Coupled(ABC):
     def uncoupled(self) -> Array:
         """The coupling matrix of tasks that have nothing in common."""
         return self.coupling.uncoupled()
+
+    def alone(self) -> Any:
+        """The same rows, every task by itself with the ridge λ₁ + mλ₂."""
+        return self._alone if self.coupling.learns else self
+
+    @cached_property
+    def _alone(self) -> Any:
+        return replace(cast(Any, self), method="independent")
+
+    def labels_of(self, point: Point) -> list[Labels]:
+        """What every task has at a point."""
+        labels = np.asarray(point.labels, dtype=np.int64)
+        return [labels[a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:])]
 
     def in_input_coordinates(self, D: Array) -> Array:
         """D as it is given to users: of the columns of X, where the features are not they."""
@@ -190,7 +203,8 @@ class Problem(Coupled):
     @cached_property
     def coupling(self) -> Any:
         """How the tasks are coupled, for every Z."""
-        kind, rows = COUPLINGS[self.method], self.kernel if self.features is None else self.features
+        kind = COUPLINGS[self.method]
+        rows = self.features if kind.of_features else self.kernel
         return kind(rows, self.offsets, self.lambda1, self.lambda2)
 
     def at(self, Z: Array) -> Conditioned:
@@ -216,14 +230,6 @@ class Problem(Coupled):
         return self.criterion.codes(labels, self.n_clusters)
 
     # -- other problems ------------------------------------------------------------------------------------------
-
-    def alone(self) -> Problem:
-        """The same rows, every task by itself with the ridge λ₁ + mλ₂."""
-        return self._alone if self.coupling.learns else self
-
-    @cached_property
-    def _alone(self) -> Problem:
-        return replace(self, method="independent", features=None, proposed=None)
 
     def with_bounds(self, bounds: SizeBounds) -> Problem:
         other = replace(self, bounds=bounds)
@@ -293,10 +299,6 @@ class Problem(Coupled):
             labels[self.rows(other)] = assign(-scores, self.bounds.lower[other], self.bounds.upper[other])
         return self.point(labels, Z)
 
-    def labels_of(self, point: Point) -> list[Labels]:
-        """What every task has at a point."""
-        return [point.labels[self.rows(task)] for task in range(self.n_tasks)]
-
     def closed_form(self, point: Point) -> Array:
         """The coupling matrix to try next for these labels."""
         return point.fit.at.closed_form(self.codes(point.labels))
@@ -344,8 +346,9 @@ class Problem(Coupled):
 
     def in_input_coordinates(self, D: Array) -> Array:
         """V D Vᵀ, where V holds the directions of the eigen-features in the space of X."""
-        if self.origin is None or self.features is None or self.origin.kernel.kind != "linear":
+        if self.origin is None or self.origin.kernel.kind != "linear" or not self.coupling.of_features:
             return D
+        assert self.features is not None
         rows, centred = self.origin.rows, self.origin.centred
         if rows.shape[1] > LARGEST_FEATURE_COVARIANCE or centred.scale == 0:
             return D
