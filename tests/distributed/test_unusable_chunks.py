@@ -10,8 +10,8 @@ import mtclust
 from mtclust import DMTRC, DSTC
 from mtclust.core.kernels import Kernel
 from mtclust.distributed.engine import Engine
-from mtclust.distributed.fit import ChunkedTable
-from mtclust.distributed.inputs import lay_out, read
+from mtclust.distributed.source import ChunkedRows
+from mtclust.distributed.table import ChunkedTable, read
 from mtclust.rows.features import FeatureMap
 
 from .conftest import SETTINGS
@@ -107,9 +107,9 @@ def test_values_too_large_to_be_squared_are_refused_where_means_are_put_together
     X, tasks = data[0][:3000].copy(), data[1][:3000]
     X[0] = 1e300
     engine = Engine()
-    table = read(engine, DSTC(3, **SETTINGS), da.from_array(X, chunks=(1000, 5)), tasks, reset=True)
+    parts, ids, _, reading = read(engine, DSTC(3, **SETTINGS), da.from_array(X, chunks=(1000, 5)), tasks, reset=True)
     with pytest.raises(ValueError, match=r"X has values too large to be squared.*divide X"):
-        ChunkedTable(engine, table, lay_out(engine, table)).source(FeatureMap(Kernel("linear"))).moments(True)
+        ChunkedRows(ChunkedTable.of(engine, parts, ids, reading), FeatureMap(Kernel("linear"))).moments(True)
 
 
 def test_a_missing_task_id_is_named_with_its_row(data):

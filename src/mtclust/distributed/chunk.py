@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.labels import offsets_of, tasks_of_rows
-from mtclust.core.matching import pair_counts
 from mtclust.core.order import Content, Hashes, likely
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import block_rows, raw_sums
@@ -28,9 +27,10 @@ Positions = NDArray[np.int64]
 class Reading:
     """How raw chunks become features."""
 
-    n_tasks: int
-    dtype: Any
-    columns: list[Any] | None = None  # of frames
+    n_columns: int
+    dtype: Any  # float32 where all columns are, else float64
+    columns: list[Any] | None = None  # the feature columns of frames
+    n_tasks: int = 1
     features: FeatureMap | None = None
     shift: NDArray[Any] | None = None  # m × d, taken off the rows of a task before features are summed
     moves: NDArray[Any] | None = None  # m × d, taken off them before anything else, where tasks are aligned
@@ -130,12 +130,8 @@ def require_numbers(rows: NDArray[Any]) -> None:
         raise ValueError("Input X contains NaN or infinity; drop or fill these rows.")
 
 
-@dataclass(frozen=True)
-class Models:
-    """What a pass sends down: weights of raw rows (m × r × C) and prices (m × C) less the constants of the tasks."""
-
-    weights: Array
-    prices: Array
+#: what a pass sends down: weights of raw rows (m × r × C) and prices (m × C) less the constants of the tasks
+Models = tuple[Array, Array]
 
 
 def values_at(rows: NDArray[Any], task: int, reading: Reading) -> NDArray[Any]:
@@ -155,24 +151,26 @@ class ChunkLabels:
     gaps: Array
     counts: NDArray[np.int64]
 
-    def named(self, new_ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The labels after clusters were given new ids (m × C)."""
-        return new_ids[tasks_of_rows(self.offsets), self.labels]
+
+def named(labels: ChunkLabels, new_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The labels after clusters were given new ids (m × C)."""
+    return new_ids[tasks_of_rows(labels.offsets), labels.labels]
 
 
 def propose(raw: Any, task_numbers: NDArray[Any], reading: Reading, models: Models) -> ChunkLabels:
     """Give every row the cluster of highest score − price."""
     from mtclust.core import compiled
 
-    source, (m, r, C) = source_of_chunk(raw, task_numbers, reading), models.weights.shape
+    source, (weights, prices) = source_of_chunk(raw, task_numbers, reading), models
+    m, r, C = weights.shape
     labels, gaps = np.full(len(task_numbers), -1, dtype=np.int32), np.empty(len(task_numbers))
     counts, sums = np.zeros((m, C), dtype=np.int64), {}
     for task in np.flatnonzero(np.diff(source.offsets)).tolist():
         first, sums[task] = int(source.offsets[task]), np.zeros((C, r))
         for begin, end, block in source.blocks(task):
             rows = slice(first + begin, first + end)
-            scores, none = scores_of(block, models.weights[task]), np.full(end - begin, -1, dtype=np.int32)
-            compiled.choose(scores, models.prices[task], labels[rows], gaps[rows], counts[task])
+            scores, none = scores_of(block, weights[task]), np.full(end - begin, -1, dtype=np.int32)
+            compiled.choose(scores, prices[task], labels[rows], gaps[rows], counts[task])
             compiled.move_sums(block, none, labels[rows], sums[task])
     return ChunkLabels(source.offsets, labels.astype(np.min_scalar_type(-C)), sums, gaps, counts)
 
@@ -202,9 +200,9 @@ def near(
     for task in set(np.flatnonzero(np.diff(source.offsets)).tolist()) & set(gaps):
         part = slice(int(source.offsets[task]), int(source.offsets[task + 1]))
         rows = np.flatnonzero(proposed.gaps[part] <= gaps[task])
-        values = source.take(task, rows) if len(rows) else np.empty((0, source.n_features))  # no kernel of no rows
-        scores = scores_of(values, models.weights[task])
-        found[task] = base[task] + rows, proposed.labels[part][rows], scores
+        if len(rows):  # there is no kernel of no rows
+            scores = scores_of(source.take(task, rows), models[0][task])
+            found[task] = base[task] + rows, proposed.labels[part][rows], scores
     return found
 
 
@@ -229,7 +227,7 @@ def outcome(new: ChunkLabels, old: ChunkLabels | None, new_ids: NDArray[np.int64
     """Class sums, and how many labels differ from those before."""
     if old is None:
         return new.sums, len(new.labels)
-    return new.sums, int(np.count_nonzero(old.named(new_ids) != new.labels))
+    return new.sums, int(np.count_nonzero(named(old, new_ids) != new.labels))
 
 
 def merge_outcomes(parts: list[tuple[dict[int, Array], int]]) -> tuple[dict[int, Array], int]:
@@ -240,29 +238,8 @@ def merge_outcomes(parts: list[tuple[dict[int, Array], int]]) -> tuple[dict[int,
     return sums, sum(changed for _, changed in parts)
 
 
-def labels_at(labels: ChunkLabels, new_ids: NDArray[np.int64], where: Positions) -> NDArray[np.int64]:
-    """Labels (k × 1) of some rows, by their places in the order of the chunk's tasks."""
-    return labels.named(new_ids)[where, None]
-
-
-def in_input_order(labels: ChunkLabels, task_numbers: NDArray[Any], new_ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Labels in the order of the input."""
-    result = np.empty(len(labels.labels), dtype=np.int64)
-    result[np.argsort(task_numbers, kind="stable")] = labels.named(new_ids)
+def in_input_order(labels: NDArray[np.int64], task_numbers: NDArray[Any]) -> NDArray[np.int64]:
+    """Labels that are sorted by task in the order of the input."""
+    result = np.empty_like(labels)
+    result[np.argsort(task_numbers, kind="stable")] = labels
     return result
-
-
-def pairs(
-    labels: ChunkLabels, task_numbers: NDArray[Any], new_ids: NDArray[np.int64], single: ChunkLabels,
-    ids_of_single: NDArray[np.int64], n_clusters: int,
-) -> NDArray[np.int64]:  # fmt: skip
-    """How often which two labels meet: single-task labels (rows) and labels (columns)."""
-    return pair_counts(single.named(ids_of_single), labels.named(new_ids), n_clusters)
-
-
-def sizes_by_task(
-    labels: ChunkLabels, task_numbers: NDArray[Any], new_ids: NDArray[np.int64], n_tasks: int, n_clusters: int
-) -> NDArray[np.int64]:
-    """Rows of every task (m) in every cluster (C)."""
-    cells = np.sort(task_numbers, kind="stable").astype(np.int64) * n_clusters + labels.named(new_ids)
-    return np.bincount(cells, minlength=n_tasks * n_clusters).reshape(n_tasks, n_clusters)
