@@ -142,7 +142,7 @@ def test_rows_of_clear_clusters_are_surer_than_rows_between_them():
 
 
 def test_many_rows_are_left_to_predict_proba(monkeypatch):
-    monkeypatch.setattr(confidence, "STORED_ROWS", 100)
+    monkeypatch.setattr(confidence, "ORDERED", 100)
     model = DMTRC(3, **GIVEN).fit(X, tasks=TASKS)
     assert model.probabilities_ is None
     assert model.outlier_scores_ is None

@@ -46,8 +46,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     def cluster_scores_(self) -> Array:
         """Separation of every cluster, from rows that are left out."""
         check_is_fitted(self, "labels_")
-        question, labels = self._later[0]
-        return separation(question, labels, self.n_clusters_)
+        return separation(self, *self._later[0])
 
     @cached_property
     def loo_score_(self) -> float:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import gen_batches
 
-from mtclust.core.kernels import Kernel
+from mtclust.core.kernels import KERNELS, Kernel
 from mtclust.core.tasks import TaskIndex
 
 Array = NDArray[np.float64]
@@ -39,7 +39,7 @@ _MOST_REFERENCES = 500
 _BLOCK = 2**19
 
 
-def outliers_of(index: TaskIndex, rows: Any, kernel: Kernel | None) -> Array:
+def outliers_of(index: TaskIndex, rows: Any, kernel: Kernel) -> Array:
     """Outlier scores of rows that are sorted by task, in the order of the input."""
     return index.to_input_order(outlier_scores(neighbour_distances(rows, index.offsets, kernel), index.offsets))
 
@@ -67,14 +67,19 @@ def _middle(values: Array) -> float:
 def neighbour_distances(rows: Any, offsets: NDArray[np.int64], kernel: Kernel | None = None) -> Array:
     """Mean distance of every row to its nearest rows of the same task, itself left out; 0 for a task of one row.
 
-    ``rows`` are sorted by task. With a ``kernel``, a callable or precomputed one, of which they are the matrix then,
-    distances are those of its features: k(x, x) + k(y, y) − 2k(x, y).
+    ``rows`` are sorted by task. With a callable or precomputed ``kernel``, of which they are the matrix then, distances
+    are those of its features: k(x, x) + k(y, y) − 2k(x, y). The RBF kernel has the neighbours that the rows have.
     """
 
-    def product(these: Labels, those: Labels) -> Array:
-        if kernel is None or kernel.kind == "precomputed":
-            return rows[np.ix_(these, those)]
-        return kernel(rows[these], rows[those])
+    def squared_distances(these: Labels, those: Labels) -> Array:
+        if kernel is None or kernel.kind in KERNELS:
+            return np.asarray(euclidean_distances(rows[these], rows[those], squared=True), dtype=np.float64)
+        pairs = ((these, these), (those, those), (these, those))
+        if kernel.kind == "precomputed":
+            own, others, between = (rows[np.ix_(*pair)] for pair in pairs)
+        else:
+            own, others, between = (kernel(rows[a], rows[b]) for a, b in pairs)
+        return np.asarray(own.diagonal()[:, None] + others.diagonal() - 2.0 * between)
 
     result = np.zeros(rows.shape[0])
     for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
@@ -84,11 +89,7 @@ def neighbour_distances(rows: Any, offsets: NDArray[np.int64], kernel: Kernel | 
         nearest = min(_NEIGHBOURS, len(those) - 1)
         for part in gen_batches(b - a, max(1, _BLOCK // len(those))) if nearest else ():
             these = np.arange(a + part.start, a + part.stop)
-            if kernel is None:
-                squared = np.asarray(euclidean_distances(rows[these], rows[those], squared=True), dtype=np.float64)
-            else:
-                own, others = product(these, these).diagonal(), product(those, those).diagonal()
-                squared = own[:, None] + others - 2.0 * product(these, those)
+            squared = squared_distances(these, those)
             squared[these[:, None] == those] = np.inf  # itself
             closest = np.partition(squared, nearest - 1, axis=1)[:, :nearest]
             result[these] = np.sqrt(np.maximum(closest, 0.0)).mean(axis=1)
