@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from mtclust import DMTFC, DMTRC, DSTC, split_by_task, stack_tasks
 from mtclust.core.kernels import Kernel, rbf_from_distances
 from mtclust.core.labels import parse_sizes
-from mtclust.relaxation.options import CuttingPlaneOptions
+from mtclust.relaxation.cutting_plane import CuttingPlaneOptions
 from mtclust.selection import select_n_clusters
 from mtclust.util.system import require_kernel_memory
 from tests.conftest import gaussian_tasks

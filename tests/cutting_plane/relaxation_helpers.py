@@ -9,7 +9,7 @@ import numpy as np
 from mtclust.core.coupling import Coupling, Independent, Relationship
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import SizeBounds, parse_sizes
-from mtclust.relaxation.options import CuttingPlaneOptions
+from mtclust.relaxation.cutting_plane import CuttingPlaneOptions
 from mtclust.search.problem import Problem
 
 LAMBDA1, LAMBDA2 = 0.1, 0.2

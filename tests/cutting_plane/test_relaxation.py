@@ -7,7 +7,7 @@ import pytest
 
 from mtclust.core.labels import label_codes
 from mtclust.exceptions import DegenerateSolutionWarning
-from mtclust.relaxation.options import CuttingPlaneOptions, Relaxation, shrinkage, warn_if_collapsed
+from mtclust.relaxation.cutting_plane import CuttingPlaneOptions, Relaxation, shrinkage, warn_if_collapsed
 
 
 def relaxation(n_tied=0, scale=1.0, n=40, n_clusters=3, tie=0.0):

@@ -260,7 +260,7 @@ class MultitaskClusterer(AfterFit):
         given, options = vars(self), dict(self.solver_options or {})
         form, forms = "auto", ["auto", "dual", "primal"]
         if self.solver == "cutting-plane":
-            from mtclust.relaxation.options import CuttingPlaneOptions
+            from mtclust.relaxation.cutting_plane import CuttingPlaneOptions
 
             CuttingPlaneOptions.from_dict(self.solver_options)
         else:

@@ -199,14 +199,15 @@ class Fitting:
 
     def _relaxed(self, rng: np.random.Generator) -> Outcome:
         """What cutting planes end with; labels that a user lets them start from come in the order of the input."""
-        from mtclust.relaxation.cutting_plane import solve_cutting_plane
-        from mtclust.relaxation.options import CuttingPlaneOptions
+        from mtclust.relaxation.cutting_plane import CuttingPlaneOptions, solve_cutting_plane, warn_if_collapsed
 
         options, order = CuttingPlaneOptions.from_dict(self.params.solver_options), self.index.order
         if not isinstance(options.init, str):
             init = np.asarray(options.init)
             options = replace(options, init=init[order] if init.shape == order.shape else init)
-        return solve_cutting_plane(self.problem, options, rng)
+        outcome = solve_cutting_plane(self.problem, options, rng)
+        warn_if_collapsed(outcome.relaxation, options.init)
+        return outcome
 
     def _searched(self, rng: np.random.Generator) -> Outcome:
         """What the choice has found, on all rows, or a search of its own."""
@@ -414,9 +415,6 @@ class Fitting:
             entry | {"labels": in_order(entry["labels"])} if "labels" in entry else entry
             for entry in self.outcome.point.history
         ]
-        from mtclust.relaxation.options import CuttingPlaneOptions, warn_if_collapsed
-
-        warn_if_collapsed(relaxation, (self.params.solver_options or {}).get("init", CuttingPlaneOptions.init))
 
 
 def form_of(params: Params, given: Input) -> str:

@@ -59,7 +59,7 @@ class DMTRC(MultitaskClusterer):
     solver_options : dict, optional
         ``form``: "dual" solves with kernel matrices, "primal" with explicit features, whose cost is linear in the
         number of rows, "auto" (default) takes the dual form up to 720 rows.
-        For cutting planes: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
+        For cutting planes: see :class:`mtclust.relaxation.cutting_plane.CuttingPlaneOptions`.
     n_components : int, optional
         Number of Nyström features of the primal form; by default the columns of X for a linear kernel (up to 1000),
         otherwise 2√n, at least 100 and at most 200. Without effect on the dual form, which is exact.

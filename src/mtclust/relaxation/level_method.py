@@ -45,12 +45,9 @@ def solve_by_levels(
     coupling: Coupling, pools: Pools, mu: Array, at: Conditioned, *, cuts: list[Cut], tol: float = 0.0,
     accuracy: float = 0.0, enough: float = -np.inf, lower: float = -np.inf, max_steps: int = 300,
 ) -> Solution:  # fmt: skip
-    """What :func:`~mtclust.relaxation.mixtures.solve_mixture` finds, by the level method; parameters as there.
+    """What :func:`~mtclust.relaxation.mixtures.solve_mixture` finds, by the level method.
 
-    Parameters
-    ----------
-    cuts : list of (α, Φ*(α))
-        Known cuts, also of smaller pools; those that carry the lower bound are there in the end.
+    ``cuts`` holds those that are known, also of smaller pools, and in the end those that carry the lower bound.
     """
     bundle, values, converged = list(cuts), list[float](), False
     best_mu, best_at, best, inexactness = mu, at, np.inf, np.inf
@@ -89,15 +86,13 @@ def _lower_bound(A: Array, k: Array, groups: NDArray[np.int64]) -> tuple[Array, 
     """Minimum of the largest cut: where, with which weights of the cuts, and its certified value."""
     n_cuts, n = A.shape
     sums = sums_of(groups)
-    bounds = np.tile([0.0, np.inf], (n + 1, 1))
-    bounds[n, 0] = -np.inf
     found = linprog(
         np.append(np.zeros(n), 1.0),
         A_ub=np.hstack([A, -np.ones((n_cuts, 1))]),
         b_ub=-k,
         A_eq=np.hstack([sums, np.zeros((len(sums), 1))]),
         b_eq=np.ones(len(sums)),
-        bounds=bounds,
+        bounds=[(0, None)] * n + [(None, None)],
         method="highs",
         options={"presolve": False},  # takes longer than it saves
     )

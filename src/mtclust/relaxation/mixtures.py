@@ -122,16 +122,7 @@ class Solution:
 
 
 def smallest_mixture(H: Array, groups: NDArray[np.int64], mu: Array) -> Array:
-    """Minimise ½μᵀHμ over weights that are at least 0 and sum to 1 within every group, by an active set.
-
-    Parameters
-    ----------
-    H : ndarray of shape (K, K)
-        Positive semidefinite.
-    groups : ndarray of shape (K,)
-        The simplex each weight belongs to, 0, 1, ….
-    mu : ndarray of shape (K,)
-        Weights to begin with.
+    """Minimise ½μᵀHμ over weights that are at least 0 and sum to 1 within every group, by an active set from ``mu`` on.
 
     Examples
     --------
@@ -190,12 +181,7 @@ def solve_mixture(
     """Minimise Φ over μ and Z, from the μ given and the Z of ``at``.
 
     It ends at a certified gap of ``tol`` times the value or of ``accuracy``, at a value of ``enough``, or where no step
-    is worthwhile; the bounds hold in any case.
-
-    Parameters
-    ----------
-    lower : float
-        A lower bound known beforehand.
+    is worthwhile; the bounds hold in any case. ``lower`` is a bound that is known beforehand.
     """
     best: Conditioned = at
     best_mu, value, values = mu, np.inf, list[float]()
