@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from mtclust.core.kernels import Kernel
-from mtclust.estimators.outliers import neighbour_distances, outlier_scores
+from mtclust.estimators.confidence import neighbour_distances, outlier_scores
 
 #: tasks of 1, 2, 3, 30 and 450 rows that lie close together
 OFFSETS = np.array([0, 1, 3, 6, 36, 486])
@@ -24,7 +24,7 @@ def by_all_pairs(rows, offsets):
 
 @pytest.mark.parametrize("block", [2**19, 400])
 def test_distances_to_neighbours_are_those_of_all_pairs(block, monkeypatch):
-    monkeypatch.setattr("mtclust.estimators.outliers._BLOCK", block)
+    monkeypatch.setattr("mtclust.estimators.confidence._BLOCK", block)
     expected = by_all_pairs(ROWS, OFFSETS)
     np.testing.assert_allclose(neighbour_distances(ROWS, OFFSETS), expected, atol=1e-8)
     np.testing.assert_allclose(neighbour_distances(sp.csr_matrix(ROWS), OFFSETS), expected, atol=1e-8)
@@ -32,7 +32,7 @@ def test_distances_to_neighbours_are_those_of_all_pairs(block, monkeypatch):
 
 @pytest.mark.parametrize("block", [2**19, 400])
 def test_distances_through_a_kernel_are_those_of_its_features(block, monkeypatch):
-    monkeypatch.setattr("mtclust.estimators.outliers._BLOCK", block)
+    monkeypatch.setattr("mtclust.estimators.confidence._BLOCK", block)
     expected = by_all_pairs(ROWS, OFFSETS)
     product = Kernel("callable", function=lambda A, B: A @ B.T)
     np.testing.assert_allclose(neighbour_distances(ROWS, OFFSETS, product), expected, atol=1e-7)
@@ -42,7 +42,7 @@ def test_distances_through_a_kernel_are_those_of_its_features(block, monkeypatch
 
 def test_neighbours_of_large_tasks_are_sought_among_some_rows(monkeypatch):
     expected = by_all_pairs(ROWS, OFFSETS)
-    monkeypatch.setattr("mtclust.estimators.outliers._MOST_REFERENCES", 60)
+    monkeypatch.setattr("mtclust.estimators.confidence._MOST_REFERENCES", 60)
     some = neighbour_distances(ROWS, OFFSETS)
     np.testing.assert_allclose(some[:36], expected[:36], atol=1e-8)
     assert np.all(some >= expected - 1e-8)

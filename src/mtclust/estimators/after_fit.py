@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mtclust.core.model import probabilities
 from mtclust.core.validation import check_grid, read_known_rows
 from mtclust.distributed import is_dask
-from mtclust.estimators.confidence import separation, separation_by
-from mtclust.estimators.outliers import outliers_of
+from mtclust.estimators.confidence import outliers_of, separation, separation_by
 
 if TYPE_CHECKING:
     from mtclust.estimators.new_task import NewTask

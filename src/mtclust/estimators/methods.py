@@ -91,7 +91,7 @@ class DMTRC(MultitaskClusterer):
         (:mod:`mtclust.core.model`). The most likely cluster may differ from ``labels_``. None above 20 000 rows,
         where leaving one out changes nothing: see ``predict_proba``.
     outlier_scores_ : ndarray of shape (n,) or None
-        In [0, 1]: how far a row lies from its nearest rows of the same task (:mod:`mtclust.estimators.outliers`);
+        In [0, 1]: how far a row lies from its nearest rows of the same task (:mod:`mtclust.estimators.confidence`);
         above ½ it belongs nowhere. Its label is kept all the same. None above 20 000 rows.
     single_task_labels_ : ndarray of shape (n,)
         What clustering every task alone gives (DSTC), for comparison; with open ``sizes`` the best such candidate.
