@@ -15,7 +15,6 @@ from mtclust.core.coupling import gain_matrix
 from mtclust.core.labels import label_codes
 from mtclust.core.model import probabilities
 from mtclust.datasets import make_related_tasks
-from mtclust.estimators import confidence
 from tests.test_contract import FORMS, form  # noqa: F401  (a fixture)
 
 X, Y, TASKS = make_related_tasks(3, n_samples=40, separation=3.0, random_state=1).X_y_tasks
@@ -141,7 +140,7 @@ def test_rows_of_clear_clusters_are_surer_than_rows_between_them():
 
 
 def test_many_rows_are_left_to_predict_proba(monkeypatch):
-    monkeypatch.setattr(confidence, "ORDERED", 100)
+    monkeypatch.setattr("mtclust.estimators.fit.ORDERED", 100)
     model = DMTRC(3, **GIVEN).fit(X, tasks=TASKS)
     assert model.probabilities_ is None
     assert model.outlier_scores_ is None

@@ -32,7 +32,7 @@ from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks
 from mtclust.core.validation import check_index, check_input, check_spreads, generator_of, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.after_fit import AfterFit
-from mtclust.estimators.confidence import store_by_row, store_confidence
+from mtclust.estimators.confidence import store_by_row
 from mtclust.estimators.fit import Fitting
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.search.problem import Method, SearchOptions
@@ -181,7 +181,6 @@ class MultitaskClusterer(AfterFit):
             fitting = Fitting(params, given)
             fitting.solve(rng)
             fitting.store(self, None if choice is None else choice.record)
-            store_confidence(self, rows, index, fitting.outcome)
         for entry in self.history_ if self.verbose else ():
             print(f"[{type(self).__name__}] {entry['stage']}, {entry['step']}: {entry['objective']:.6g}")
         return self

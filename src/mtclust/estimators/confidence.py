@@ -25,14 +25,14 @@ from sklearn.utils import gen_batches
 
 from mtclust.choose.choice import Question
 from mtclust.choose.judge import Predictability
-from mtclust.choose.settings import ROWS, Sample, all_rows, rows_by_task, sample_rows
+from mtclust.choose.settings import Sample, rows_by_task
 from mtclust.choose.views import View, candidate_kernels
 from mtclust.core.kernels import KERNELS, Kernel
-from mtclust.core.model import best_temperature, probabilities
-from mtclust.core.tasks import ORDERED, TaskIndex, index_tasks, numbers_of_known_tasks
+from mtclust.core.model import probabilities
+from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask
-from mtclust.search.recipe import Outcome
+from mtclust.estimators.fit import judged_rows
 from mtclust.util.system import one_blas_thread
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: rows that are judged without taking a sample
-_JUDGED_ROWS = 1000
 #: robust standard deviations at the score ½, above which a row belongs nowhere
 _DEVIATIONS = 3.5
 #: the median absolute deviation of normal values is their standard deviation over this
@@ -52,24 +50,6 @@ _NEIGHBOURS = 5
 _MOST_REFERENCES = 500
 #: distances held at once
 _BLOCK = 2**19
-
-
-def store_confidence(model: AfterFit, rows: Any, index: TaskIndex, outcome: Outcome) -> None:
-    """Find the temperature and ``probabilities_``, and keep the rows that the rest is found from when it is read."""
-    point, problem = outcome.point, outcome.problem
-    stored = index.in_memory and rows.shape[0] <= ORDERED
-    if stored:
-        scores = problem.leave_one_out(point, *(() if outcome.model_codes is None else (outcome.model_codes,)))
-    else:
-        searched = outcome.few or outcome
-        scores, point = searched.problem.leave_one_out(searched.point), searched.point
-    temperature = best_temperature(scores, np.asarray(point.labels, dtype=np.int64))
-    model._model = replace(model._model, temperature=temperature)
-    model.probabilities_ = index.to_input_order(probabilities(scores, temperature)) if stored else None
-    sample = _judged_rows(rows, index)
-    labels = index.labels_at(outcome.point.labels, sample.positions_in(index))
-    far = (index, _by_task(model, rows, index), model._model.kernel) if stored else None
-    model._later = (sample, index.columns, labels), far
 
 
 def separation_by(model: AfterFit, X: Any, tasks: Any) -> float:
@@ -85,13 +65,8 @@ def separation_by(model: AfterFit, X: Any, tasks: Any) -> float:
     features, ids = read_rows(model, X, tasks, reset=False)
     index = rows_by_task(model._read_params(), features, index_tasks(ids, features.shape[0]))
     numbers = numbers_of_known_tasks(None if ids is None else index.names, index.n_tasks, model.tasks_)
-    sample = _judged_rows(features, index)
+    sample = judged_rows(features, index)
     return float(separation(model, sample, index.columns, labels[sample.order], numbers).mean())
-
-
-def _judged_rows(rows: Any, index: TaskIndex) -> Sample:
-    """The rows that separation is taken of, copied; of very many a sample."""
-    return all_rows(rows, index) if rows.shape[0] <= _JUDGED_ROWS else sample_rows(rows, index, ROWS)
 
 
 def separation(
@@ -111,16 +86,11 @@ def separation(
         return Predictability(question.rows_as_they_are, question.tasks).by_cluster(labels, C)
 
 
-def _by_task(model: AfterFit, rows: Any, index: TaskIndex) -> Any:
-    """A copy of the rows, or of the kernel between them, sorted by task."""
-    own = rows[index.order]
-    if model.kernel != "precomputed":
-        return own
-    return own[:, index.order].toarray() if hasattr(own, "toarray") else own[:, index.order]
-
-
 def outliers_of(index: TaskIndex, rows: Any, kernel: Kernel) -> Array:
-    """Outlier scores of rows that are sorted by task, in the order of the input."""
+    """Outlier scores, in the order of the input, of rows, or rows of a kernel matrix, that are sorted by task."""
+    if kernel.kind == "precomputed":
+        rows = rows[:, index.order]
+        rows = rows.toarray() if hasattr(rows, "toarray") else rows
     return index.to_input_order(outlier_scores(neighbour_distances(rows, index.offsets, kernel), index.offsets))
 
 
@@ -193,7 +163,7 @@ def store_by_row(model: AfterFit, rows: Any, ids: Any, known: Labels | None, cou
         model.labels_[none] = labels if known is None else np.where(known[none] >= 0, known[none], labels)
         if model.probabilities_ is not None and model.outlier_scores_ is not None:
             index = index_tasks(ids, len(counts))
-            outliers = outliers_of(index, _by_task(model, rows, index), model._model.kernel)
+            outliers = outliers_of(index, rows[index.order], model._model.kernel)
             model.probabilities_[none] = probabilities(scores, model._model.temperature)
             model.outlier_scores_[none] = outliers[none]
     model.cluster_sizes_ = np.zeros_like(model.cluster_sizes_)

@@ -46,9 +46,9 @@ from mtclust.core.labels import (
     same_for_all_clusters,
 )
 from mtclust.core.matching import groups_of_tasks
-from mtclust.core.model import CommonKept
+from mtclust.core.model import CommonKept, best_temperature, probabilities
 from mtclust.core.order import added
-from mtclust.core.tasks import TaskIndex
+from mtclust.core.tasks import ORDERED, TaskIndex
 from mtclust.exceptions import NO_VARIATION
 from mtclust.rows.features import FeatureMap, feature_map, rank_of, source_of
 from mtclust.rows.moments import Data
@@ -69,6 +69,8 @@ Labels = NDArray[np.int64]
 _ROWS_IN_MANY = 1500
 #: up to this many rows kernel matrices of all of them are used, if the form is left open
 _SMALL = 720
+#: rows whose separation is judged without taking a sample
+_JUDGED_ROWS = 1000
 #: rows of a task that is not in the sample, or that nothing couples to others
 _ROWS_ALONE = 100
 
@@ -388,6 +390,22 @@ class Fitting:
         )
         if outcome.relaxation is not None:
             self._store_relaxation(estimator)
+        self._store_confidence(estimator, codes)
+
+    def _store_confidence(self, estimator: AfterFit, codes: tuple[Array, ...]) -> None:
+        """Find the temperature and ``probabilities_``; keep the rows that the rest is found from when it is read."""
+        outcome, index, rows = self.outcome, self.index, self.given.rows
+        stored = index.in_memory and rows.shape[0] <= ORDERED
+        searched = outcome if stored else outcome.few or outcome
+        point = searched.point
+        scores = searched.problem.leave_one_out(point, *codes)
+        temperature = best_temperature(scores, np.asarray(point.labels, dtype=np.int64))
+        estimator._model = replace(estimator._model, temperature=temperature)
+        estimator.probabilities_ = index.to_input_order(probabilities(scores, temperature)) if stored else None
+        sample = judged_rows(rows, index)
+        labels = index.labels_at(outcome.point.labels, sample.positions_in(index))
+        far = (index, rows[index.order], estimator._model.kernel) if stored else None
+        estimator._later = (sample, index.columns, labels), far
 
     def _warn_of_search(self) -> None:
         """Say that a search did not converge, or that its objective cannot be right."""
@@ -415,6 +433,11 @@ class Fitting:
             entry | {"labels": in_order(entry["labels"])} if "labels" in entry else entry
             for entry in self.outcome.point.history
         ]
+
+
+def judged_rows(rows: Any, index: TaskIndex) -> Sample:
+    """The rows that separation is taken of, copied; of very many a sample."""
+    return all_rows(rows, index) if rows.shape[0] <= _JUDGED_ROWS else sample_rows(rows, index, ROWS)
 
 
 def form_of(params: Params, given: Input) -> str:
