@@ -6,7 +6,7 @@ from relaxation_helpers import small_problem
 from scipy.optimize import minimize
 
 from mtclust.core.labels import label_codes
-from mtclust.relaxation.certificate import conjugate, water_fill
+from mtclust.relaxation.mixtures import conjugate, water_fill
 
 METHODS = ("relationship", "features")
 #: Ω and D with λ₁ that differs by task have no closed form

@@ -88,14 +88,12 @@ def fit_distributed(estimator: MultitaskClusterer, X: Any, tasks: Any) -> Any:
 
 def _check_possible(params: Params) -> None:
     """What needs all pairs of rows cannot be done in chunks."""
-    wrong = None
-    if params.kernel == "precomputed":
-        wrong = 'kernel="precomputed"'
-    elif params.solver == "cutting-plane":
-        wrong = 'solver="cutting-plane"'
-    elif params.form == "dual":
-        wrong = 'solver_options["form"]="dual"'
-    if wrong is not None:
+    impossible = {
+        'kernel="precomputed"': params.kernel == "precomputed",
+        'solver="cutting-plane"': params.solver == "cutting-plane",
+        'solver_options["form"]="dual"': params.form == "dual",
+    }
+    for wrong in [name for name, asked_for in impossible.items() if asked_for]:
         raise ValueError(
             f"{wrong} needs a kernel matrix of all rows at once, which a Dask collection cannot give. Use rows with a "
             'linear, RBF or callable kernel and solver="exchange", or fit the data in memory (X.compute()).'

@@ -30,7 +30,7 @@ from mtclust.choose.views import View, candidate_kernels
 from mtclust.core.kernels import KERNELS, Kernel
 from mtclust.core.model import probabilities
 from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
-from mtclust.core.validation import read_rows
+from mtclust.core.validation import read_known_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.fit import judged_rows
 from mtclust.util.system import one_blas_thread
@@ -61,12 +61,10 @@ def separation_by(model: AfterFit, X: Any, tasks: Any) -> float:
             'score needs the rows themselves; it cannot be used with kernel="precomputed". Use loo_score_, or fit '
             'with kernel="rbf", "linear" or a callable.'
         )
-    labels = model.predict(X, tasks=tasks)
-    features, ids = read_rows(model, X, tasks, reset=False)
-    index = rows_by_task(model._read_params(), features, index_tasks(ids, features.shape[0]))
-    numbers = numbers_of_known_tasks(None if ids is None else index.names, index.n_tasks, model.tasks_)
-    sample = judged_rows(features, index)
-    return float(separation(model, sample, index.columns, labels[sample.order], numbers).mean())
+    rows, numbers = read_known_rows(model, X, tasks)
+    index = rows_by_task(model._read_params(), rows, index_tasks(numbers, rows.shape[0]))
+    sample, labels = judged_rows(rows, index), model._model.scores(rows, numbers).argmax(axis=1)
+    return float(separation(model, sample, index.columns, labels[sample.order], index.names).mean())
 
 
 def separation(

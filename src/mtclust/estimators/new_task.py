@@ -100,25 +100,24 @@ def cluster_task(model: AfterFit, X: Any, sizes: Any) -> NewTask:
         hint = " Leave the task column out: all rows are of the new task." if got == expected + 1 else ""
         raise ValueError(f"X has {got} features, but {type(model).__name__} was fitted on {expected}.{hint}")
     given = given.toarray() if sp.issparse(given) and not is_wide(given) else given
-    order = content_order(given).of_rows(np.zeros(given.shape[0], dtype=np.int64)) if params.by_rows else None
-    rows = given if order is None else given[order]
+    n = given.shape[0]
+    order = content_order(given).of_rows(np.zeros(n, dtype=np.int64)) if params.by_rows else np.arange(n)
+    rows = given[order]
     if sizes is None:
         sizes = model.sizes if same_for_all_clusters(model.sizes) else "auto"
     if isinstance(kept, CommonKept):
         return _by_common_model(model, kept, given, sizes)
     open_sizes = isinstance(sizes, str) and sizes == "auto"  # then random_state has no effect, as in fit
-    bounds = parse_sizes(sizes, [rows.shape[0]], model.n_clusters_)
+    bounds = parse_sizes(sizes, [n], model.n_clusters_)
     if open_sizes and not CRITERIA[kept.criterion].exchanges:
-        bounds = neutral_bounds(np.array([rows.shape[0]]), np.array([model.n_clusters_]))
+        bounds = neutral_bounds(np.array([n]), np.array([model.n_clusters_]))
     rng = np.random.default_rng(0) if open_sizes else generator_of(model.random_state)
     options = replace(params.options, n_jobs=None)
     with one_blas_thread():
         problem, point = cluster_new_task(kept, rows, bounds, options, rng)
         covariance = point.Z if COUPLINGS[problem.method].couples_labels else None
         row = None if covariance is None else correlation(covariance)[-1]
-        labels = problem.labels_of(point)[-1]
-        if order is not None:
-            labels = labels[np.argsort(order)]
+        labels = problem.labels_of(point)[-1][np.argsort(order)]
         decision = replace(problem.decision(point), temperature=model._model.temperature)
         return NewTask(labels, covariance, row, point.value, decision, rows.shape[1])
 

@@ -26,6 +26,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from mtclust.core.labels import (
+    LEAST_ROWS,
     offsets_of,
     parse_sizes,
     proportional,
@@ -49,8 +50,6 @@ DOUBTFUL = 0.7
 #: with this many tasks or more a refit leaves some out, and keeps this share
 _FEW_TASKS = 5
 _TASKS_KEPT = 0.8
-#: rows of a task that a refit keeps at least, per cluster
-_ROWS_PER_CLUSTER = 2
 #: rows that a refit sees at most
 MOST_ROWS = 400
 #: below this share of the rows a refit also labels those that it has not seen
@@ -111,7 +110,7 @@ def subsample(
     parts = []
     for i in tasks:
         n = int(offsets[i + 1] - offsets[i])
-        k = min(n, max(round(share * n), _ROWS_PER_CLUSTER * n_clusters))
+        k = min(n, max(round(share * n), LEAST_ROWS * n_clusters))
         order = rng.permutation(n)
         if strata is not None:  # rows of every cluster in turn, as many of each as it has
             own = strata[offsets[i] : offsets[i + 1]][order]
@@ -145,11 +144,8 @@ def compared(
         times += there
         by_task = [task_of[rows] == i for i in np.unique(task_of[rows])]
         rand.append(np.mean([adjusted_rand_score(own[mine], anew[mine]) for mine in by_task]))
-    by_row, by_cluster = (
-        np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
-        for total, count in ((agreed, seen), (jaccards, times))
-    )
-    return Stability(float(np.mean(rand)), by_row, by_cluster, len(refits), share)
+    with np.errstate(invalid="ignore"):  # NaN for rows and clusters that no refit has seen
+        return Stability(float(np.mean(rand)), agreed / seen, jaccards / times, len(refits), share)
 
 
 def refit_on_subsamples(
