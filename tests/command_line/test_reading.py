@@ -50,7 +50,7 @@ def test_the_first_sheet_of_an_excel_file_is_read_file(tmp_path):
         FRAME[["shop"]].to_excel(book, sheet_name="second", index=False)
     found = read_file(tmp_path / "t.xlsx")
     assert list(found.frame) == list(FRAME)
-    assert found.notes == ["t.xlsx: the sheet 'first' was read, not 'second'; save another one as CSV."]
+    assert list(found.notes) == ["t.xlsx: the sheet 'first' was read, not 'second'; save another one as CSV."]
 
 
 def test_what_was_guessed_is_told(tmp_path):
@@ -58,7 +58,7 @@ def test_what_was_guessed_is_told(tmp_path):
     path.write_bytes("Stra\u00dfe;size\nGarten;1\n".encode("cp1252"))
     found = read_file(path)
     assert list(found.frame) == ["Straße", "size"]
-    assert found.notes == [
+    assert list(found.notes) == [
         "t.csv is not UTF-8; it was read as cp1252. If letters look wrong, save it as UTF-8.",
         "t.csv: the separator is ';'.",
     ]

@@ -84,35 +84,39 @@ def read_any(table: Any, task: Any) -> Table:
         return table
     if isinstance(table, str | os.PathLike):
         table = [table]
-    if isinstance(table, Sequence):
-        other = next((part for part in table if not isinstance(part, str | os.PathLike)), None)
-        if other is not None:
-            raise TableError(
-                f"table is a list that holds a {type(other).__name__}; a list holds paths of files. Give data frames "
-                'as a mapping from tasks to them, such as {"Oslo": oslo, "Rome": rome}.'
-            )
-        if task is not None and not isinstance(task, str):
-            raise TableError("task must name a column where the table is a file; give its name.")
-        return read_tables([read_file(path) for path in table], task)
-    return table_of_frames(table, task)
+    if not isinstance(table, Sequence):
+        return table_of_frames(table, task)
+    other = next((part for part in table if not isinstance(part, str | os.PathLike)), None)
+    if other is not None:
+        raise TableError(
+            f"table is a list that holds a {type(other).__name__}; a list holds paths of files. Give data frames "
+            'as a mapping from tasks to them, such as {"Oslo": oslo, "Rome": rome}.'
+        )
+    if task is not None and not isinstance(task, str):
+        raise TableError("task must name a column where the table is a file; give its name.")
+    return read_tables([read_file(path) for path in table], task)
 
 
-def read_tables(read: Sequence[FileTable], task_column: str | None, *, file_is_task: bool = False) -> Table:
-    """One table of one file with a task column, or of several files.
+def read_tables(read: Sequence[Table], task_column: str | None, *, file_is_task: bool = False) -> Table:
+    """One table of one file with a task column, or of several files, which without a task column are one task each.
 
-    Several files without a task column are one task each, named by the file. A single file is a task with
-    ``file_is_task``.
+    A single file is a task with ``file_is_task``.
     """
-    if task_column is None and len(read) == 1 and not file_is_task:
+    if task_column is not None:
+        return _with_task_column(_stacked(read), task_column)
+    if len(read) == 1 and not file_is_task:
         raise TableError(
             f"{option('task')} is needed with a single file: the column that says which task a row belongs to. "
-            f"{read[0].name} has {shown_columns(list(read[0].frame.columns))}. Or give several files, one per task."
+            f"{read[0].files[0]} has {shown_columns(list(read[0].frame.columns))}. Or give several files, one per task."
             f"{''.join(f' ({note})' for note in read[0].notes)}"
         )
-    table = _stacked(read)
-    if task_column is not None:
-        return _with_task_column(table, task_column)
-    return replace(table, tasks=np.repeat(np.array(_task_names(read), dtype=object), [len(f.frame) for f in read]))
+    twice = sorted(name for name, times in Counter(found.tasks[0] for found in read).items() if times > 1)
+    if twice:
+        raise TableError(
+            f"Files are named {', '.join(twice)} more than once, and a file's name is the name of its task; "
+            f"rename them or use {option('task')}."
+        )
+    return _stacked(read)
 
 
 def table_of_frames(given: Any, task: Any) -> Table:
@@ -126,17 +130,12 @@ def table_of_frames(given: Any, task: Any) -> Table:
         frames = {written(name): as_pandas(frame) for name, frame in given.items()}
         if len(frames) < len(given):
             raise TableError(f"keys of the mapping are the same task ({shown_columns(list(frames))}); rename them.")
-        read = [FileTable(name, named_columns(name, frame)) for name, frame in frames.items()]
-        tasks = np.repeat(np.array(list(frames), dtype=object), [len(frame) for frame in frames.values()])
-        rows = [row for frame in frames.values() for row in frame.index]
-        index = pandas.MultiIndex.from_arrays([tasks, pandas.Index(rows, tupleize_cols=False)], names=["task", "row"])
-        return replace(_stacked(read), tasks=tasks, files=(), index=index)
+        table = _stacked([_one_table(name, name, frame) for name, frame in frames.items()])
+        rows = pandas.Index([row for frame in frames.values() for row in frame.index], tupleize_cols=False)
+        index = pandas.MultiIndex.from_arrays([table.tasks, rows], names=["task", "row"])
+        return replace(table, files=(), index=index)
     frame = as_pandas(given)
-    table = replace(
-        _stacked([FileTable("the table", named_columns("the table", frame))]),
-        files=(),
-        index=frame.index,
-    )
+    table = replace(_one_table("the table", "", frame), files=(), index=frame.index)
     if len(frame) == 0:
         raise TableError("the table has no rows; give a table with some.")
     if task is None:
@@ -163,9 +162,16 @@ def as_pandas(given: Any) -> Any:
     )
 
 
-def _stacked(read: Sequence[FileTable]) -> Table:
-    """One table of all files with the columns that all of them have; their tasks are not known yet."""
-    pandas = require("pandas", "cli")
+def _one_table(name: str, task: str, frame: Any, notes: Sequence[str] = ()) -> Table:
+    """One file or data frame, for now one task: its columns are named by strings, each another."""
+    frame = frame.reset_index(drop=True).set_axis([str(column).strip() for column in frame.columns], axis=1)
+    refuse_duplicates(name, list(frame.columns))
+    tasks = np.full(len(frame), task, dtype=object)
+    return Table(frame, tasks, np.arange(1, len(frame) + 1), (name,), None, notes=tuple(notes))
+
+
+def _stacked(read: Sequence[Table]) -> Table:
+    """One table of several, with the columns that all of them have."""
     frames, notes = [found.frame for found in read], [note for found in read for note in found.notes]
     common = [c for c in frames[0].columns if all(c in frame.columns for frame in frames)]
     dropped = sorted({c for frame in frames for c in frame.columns} - set(common))
@@ -174,10 +180,9 @@ def _stacked(read: Sequence[FileTable]) -> Table:
     if dropped:
         notes.append(f"Columns that only some of the tables have were left out: {shown_columns(dropped)}.")
         frames = [frame[common] for frame in frames]
-    frame = frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True)
-    row_numbers = np.concatenate([np.arange(1, len(part) + 1) for part in frames])
-    tasks = np.full(len(frame), "", dtype=object)
-    return Table(frame, tasks, row_numbers, tuple(found.name for found in read), None, None, tuple(notes))
+    frame = frames[0] if len(frames) == 1 else require("pandas", "cli").concat(frames, ignore_index=True)
+    tasks, row_numbers = (np.concatenate([getattr(found, of) for found in read]) for of in ("tasks", "row_numbers"))
+    return Table(frame, tasks, row_numbers, tuple(found.files[0] for found in read), None, notes=tuple(notes))
 
 
 def _with_task_column(table: Table, task_column: str) -> Table:
@@ -215,32 +220,11 @@ def _aligned(task: Any, index: Any) -> Any:
     return values
 
 
-def _task_names(read: Sequence[FileTable]) -> list[str]:
-    paths = [Path(found.name) for found in read]
-    names = [Path(path.stem).stem if path.suffix in COMPRESSED else path.stem for path in paths]
-    twice = sorted(name for name, times in Counter(names).items() if times > 1)
-    if twice:
-        raise TableError(
-            f"Files are named {', '.join(twice)} more than once, and a file's name is the name of its task; "
-            f"rename them or use {option('task')}."
-        )
-    return names
-
-
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class FileTable:
-    """What a file holds, strings where it was a text file, and notes on what had to be guessed."""
-
-    name: str
-    frame: Any
-    notes: list[str] = field(default_factory=list)
-
-
-def read_file(path: str | Path) -> FileTable:
-    """One file as a data frame; errors name the file."""
+def read_file(path: str | Path) -> Table:
+    """One file as a table, its name as the task; errors name the file."""
     require("pandas", "cli")
     path = Path(path)
     if not path.exists() or path.is_dir():
@@ -257,21 +241,21 @@ def read_file(path: str | Path) -> FileTable:
         raise TableError(f"{name} is damaged: it cannot be unpacked ({error}). Copy or download it anew.") from error
     if not content.strip():
         raise TableError(f"{name} is empty; give a table with a header and rows.")
-    found = FileTable(name, None)
+    notes: list[str] = []
     if suffix in (".parquet", ".pq"):
-        found.frame = _read_parquet(name, content)
+        frame = _read_parquet(name, content)
     elif suffix in (".xlsx", ".xlsm"):
-        found.frame = _read_excel(found, content)
+        frame = _read_excel(name, content, notes)
     else:
-        found.frame = _read_text(found, _decoded(found, content), suffix)
-    frame = named_columns(name, found.frame)
+        frame = _read_text(name, _decoded(name, content, notes), suffix, notes)
     empty = int((frame.isna() | (frame == "")).all(axis=1).to_numpy()[::-1].cumprod().sum())  # left by spreadsheets
     if empty:
-        found.notes.append(f"{name}: {empty} empty row{'s' if empty > 1 else ''} at the end left out.")
-    found.frame = frame.iloc[: len(frame) - empty]
-    if len(found.frame) == 0:
+        notes.append(f"{name}: {counted(empty, 'empty row')} at the end left out.")
+    task = Path(path.stem).stem if path.suffix in COMPRESSED else path.stem
+    table = _one_table(name, task, frame.iloc[: len(frame) - empty], notes)
+    if len(table) == 0:
         raise TableError(f"{name} has a header but no rows; give a table with some.")
-    return found
+    return table
 
 
 def _read_parquet(name: str, content: bytes) -> Any:
@@ -284,7 +268,7 @@ def _read_parquet(name: str, content: bytes) -> Any:
     return frame.reset_index(drop=True) if frame.index.name is None else frame.reset_index()
 
 
-def _read_excel(found: FileTable, content: bytes) -> Any:
+def _read_excel(name: str, content: bytes, notes: list[str]) -> Any:
     """The first sheet."""
     pandas = require("pandas", "cli")
     require("openpyxl", "cli")
@@ -293,15 +277,14 @@ def _read_excel(found: FileTable, content: bytes) -> Any:
             sheet, *others = book.sheet_names
             frame = pandas.read_excel(book)
     except (ValueError, OSError, KeyError, zipfile.BadZipFile) as error:
-        raise TableError(f"{found.name} cannot be read as Excel: {error}. Save the sheet as CSV.") from error
+        raise TableError(f"{name} cannot be read as Excel: {error}. Save the sheet as CSV.") from error
     if others:
-        found.notes.append(
-            f"{found.name}: the sheet {sheet!r} was read, not {', '.join(map(repr, others))}; save another one as CSV."
-        )
+        others = ", ".join(map(repr, others))
+        notes.append(f"{name}: the sheet {sheet!r} was read, not {others}; save another one as CSV.")
     return frame
 
 
-def _decoded(found: FileTable, content: bytes) -> str:
+def _decoded(name: str, content: bytes, notes: list[str]) -> str:
     """The text of a file; what is no Unicode is taken for that of Windows in Western Europe and America, and said."""
     unicode = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     text = ""
@@ -311,21 +294,19 @@ def _decoded(found: FileTable, content: bytes) -> str:
         except UnicodeDecodeError:
             continue
         if encoding == "cp1252":
-            found.notes.append(
-                f"{found.name} is not UTF-8; it was read as cp1252. If letters look wrong, save it as UTF-8."
-            )
+            notes.append(f"{name} is not UTF-8; it was read as cp1252. If letters look wrong, save it as UTF-8.")
         break
     if not text or "\x00" in text[:_SNIFFED]:
-        raise TableError(f"{found.name} is no text; give a table as {FORMATS}. If it is text, save it as UTF-8.")
+        raise TableError(f"{name} is no text; give a table as {FORMATS}. If it is text, save it as UTF-8.")
     return text
 
 
-def _read_text(found: FileTable, text: str, suffix: str) -> Any:
+def _read_text(name: str, text: str, suffix: str, notes: list[str]) -> Any:
     pandas = require("pandas", "cli")
     separator = "\t" if suffix == ".tsv" else sniff_separator(text[:_SNIFFED])
     try:
         header = next(csv.reader(text[:_SNIFFED].splitlines(), delimiter=separator))
-        refuse_duplicates(found.name, header)
+        refuse_duplicates(name, header)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pandas.errors.ParserWarning)  # fields without a header would be lost
             frame = pandas.read_csv(
@@ -333,16 +314,16 @@ def _read_text(found: FileTable, text: str, suffix: str) -> Any:
             )
     except pandas.errors.ParserWarning as error:
         raise TableError(
-            f"{found.name}: rows have more fields than the first line, which should name the columns and reads "
+            f"{name}: rows have more fields than the first line, which should name the columns and reads "
             f"{text.splitlines()[0][:60]!r}. Remove what stands above the header, or correct the rows."
         ) from error
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error, StopIteration) as error:
         reason = str(error).replace("Error tokenizing data. C error: ", "").strip()
         raise TableError(
-            f"{found.name} cannot be read as a table with separator {separator!r}: {reason}. Correct the file."
+            f"{name} cannot be read as a table with separator {separator!r}: {reason}. Correct the file."
         ) from error
     if separator not in (",", "\t"):
-        found.notes.append(f"{found.name}: the separator is {separator!r}.")
+        notes.append(f"{name}: the separator is {separator!r}.")
     return frame.fillna("")
 
 
@@ -359,15 +340,13 @@ def sniff_separator(beginning: str) -> str:
     lines = beginning.splitlines()
     if len(beginning) >= _SNIFFED and len(lines) > 1:
         lines = lines[:-1]  # the last one may be cut
-    best, best_score = ",", (0.0, 0)
+    scores = {}
     for separator in (",", ";", "\t", "|"):
         counts = [len(row) for row in csv.reader(lines[:50], delimiter=separator) if row]
         fields, times = Counter(counts).most_common(1)[0] if counts else (1, 0)
         if fields > 1 and counts[0] == fields:
-            score = (times / len(counts), fields)
-            if score > best_score:
-                best, best_score = separator, score
-    return best
+            scores[separator] = (times / len(counts), fields)
+    return max(scores, key=lambda separator: scores[separator], default=",")
 
 
 def refuse_duplicates(name: str, columns: Sequence[str]) -> None:
@@ -377,13 +356,6 @@ def refuse_duplicates(name: str, columns: Sequence[str]) -> None:
         shown = ", ".join(repr(column) if column else "'' (no name)" for column in twice)
         above = _ABOVE if "" in twice else ""
         raise TableError(f"{name} has more than one column named {shown}; rename them in the header.{above}")
-
-
-def named_columns(name: str, frame: Any) -> Any:
-    """A table whose rows are numbered from 0 and whose columns are named by strings, each another."""
-    frame = frame.reset_index(drop=True).set_axis([str(column).strip() for column in frame.columns], axis=1)
-    refuse_duplicates(name, list(frame.columns))
-    return frame
 
 
 def shown_columns(columns: Sequence[str], most: int = 30) -> str:
