@@ -20,9 +20,8 @@ from mtclust.app.report.page import (
     positions,
     render_report,
     report_content,
-    task_relationship,
 )
-from mtclust.app.summary import cautions
+from mtclust.app.summary import cautions, likeness_of_tasks
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import natural_order
 from mtclust.exceptions import ClusterNumberWarning
@@ -120,7 +119,7 @@ def test_tiny_tasks_have_a_picture(shape):
 
 def test_every_pair_of_tasks_has_its_correlation(fitted):
     model, _, _ = fitted
-    np.testing.assert_array_equal(task_relationship(model)["values"], model.task_correlation_)
+    np.testing.assert_array_equal(likeness_of_tasks(model)[1], model.task_correlation_)
 
 
 def test_of_many_tasks_the_largest_are_drawn():

@@ -18,7 +18,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from mtclust.app import words
 from mtclust.app.findings import Findings, typical_rows
-from mtclust.app.summary import FEW_ROWS, Facts, Summary, cautions, choices, likeness_of_tasks, sizes_table
+from mtclust.app.summary import FEW_ROWS, Facts, Summary, closest_others, likeness_of_tasks
 from mtclust.app.tables.encoding import TableEncoder
 from mtclust.app.tables.table import Table, read_any
 from mtclust.core.tasks import strings_of
@@ -26,15 +26,11 @@ from mtclust.estimators.stability import MOST_ROWS, Stability, refitted
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence.atomic import atomic_write
 from mtclust.selection import select_n_clusters
-from mtclust.util.messages import advice, option, phase, shown_name, spelled_out, warn_user
+from mtclust.util.messages import advice, how_many, option, phase, warn_user
 from mtclust.util.system import require
 
-#: sentences of a summary that compare tasks
-_COMPARED = 4
 #: columns that are left out one at a time to see whether one decides, of at most so many
 _LEFT_OUT, _MOST_COLUMNS = 6, 30
-#: what a summary says about choices; the report says all
-_CHOSEN = ("number of clusters", "coupling of the tasks")
 #: how a user says which task rows belong to, in Python and on the command line
 _TASK_GIVEN = ("give the task of every row (task=[...])", "name the task of all rows (--task NAME)")
 
@@ -59,6 +55,10 @@ class Rows:
         tasks = strings_of(table.tasks)
         margins = row_margins(model.decision_function(X, tasks=tasks), model.labels_)
         return cls(table, X, np.searchsorted(model.tasks_, tasks), *margins)
+
+    def least_sure(self, n: int) -> NDArray[np.int64]:
+        """Positions of the rows with the smallest margins."""
+        return np.argsort(self.margins, kind="stable")[:n]
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,29 +125,27 @@ class Clustering:
         of its rows), its ``separation`` (1: it touches no other, 0: as in noise), the mean
         ``probability`` of its rows, ``stability`` once it was asked for, and ``exemplars``, the index of typical rows.
         """
-        return as_frame(self._clusters_table, self._polars)
+        return as_frame(self.clusters_table, self._polars)
 
     @property
     def tasks(self) -> Any:
         """A table with a row per task: rows, the share of every cluster, the closest task, and what is particular."""
-        return as_frame(self._tasks_table, self._polars)
+        return as_frame(self.tasks_table, self._polars)
 
     @property
     def facts(self) -> Facts:
         """How far the clusters can be trusted: separation, stability, and whether there are any."""
-        facts, features = Facts.of(self.model), self.encoder.features
-        used = {feature.column or feature.name for feature in features if feature.kind not in ("word", "topic")}
-        if len(used) == 1 == len({feature.column or feature.name for feature in features}):
-            facts = replace(facts, column=used.pop())
-        return facts if facts.structure is not None or self._rows is None else replace(facts, structure=self._structure)
+        facts, columns = Facts.of(self.model), self.encoder.columns
+        column = columns[0].name if len(columns) == 1 and columns[0].kind not in ("text", "topics") else ""
+        return replace(facts, column=column, structure=facts.structure or self._structure)
 
     @cached_property
     def _structure(self) -> str | None:
         """Whether there are clusters, where ``fit`` was given their number."""
-        rows, tasks = self.rows("facts"), self.model.tasks_[self.rows("facts").task_numbers]
-        if self.n_clusters == 1 or len(rows.margins) < FEW_ROWS * self.n_clusters:
+        rows = self._rows
+        if rows is None or self.n_clusters == 1 or len(rows.margins) < FEW_ROWS * self.n_clusters:
             return None
-        return select_n_clusters(self.model, rows.X, tasks=tasks).structure
+        return select_n_clusters(self.model, rows.X, tasks=self.model.tasks_[rows.task_numbers]).structure
 
     @cached_property
     def findings(self) -> Findings:
@@ -158,18 +156,22 @@ class Clustering:
             self.encoder.features, common=model.selection_.get("center") == "all", known=self.encoder.known(rows.table),
         )  # fmt: skip
 
+    @property
+    def loaded(self) -> bool:
+        """Whether the clustering was saved, without its rows."""
+        return self._rows is None
+
     @cached_property
     def ids(self) -> str:
         """Which clusters may not mean the same in all tasks, in words; empty where all do."""
-        return "" if self._rows is None else words.ids_in_words(self)
+        return "" if self.loaded else words.ids_in_words(self)
 
     @property
     def headline(self) -> str:
         """What was found, in one sentence."""
         facts, column = self.facts, self.encoder.task_column
-        rows = (
-            f"{facts.n_rows:,} rows in {facts.n_tasks} task{'s' * (facts.n_tasks != 1)}{f' ({column})' * bool(column)}"
-        )
+        named = f" ({column})" if column else ""
+        rows = f"{facts.n_rows:,} rows in {how_many(facts.n_tasks, 'task')}{named}"
         return facts.headline(rows, ids_differ=bool(self.ids))
 
     def stability(self, n_refits: int = 10) -> Stability | None:
@@ -186,15 +188,14 @@ class Clustering:
         Stability or None
             None for one cluster, and for labels of cutting planes.
         """
-        known = getattr(self.model, "stability_", None)
-        if self.n_clusters == 1 or self.model.solver == "cutting-plane" or self._rows is None:
+        known, rows = getattr(self.model, "stability_", None), self._rows
+        if self.n_clusters == 1 or self.model.solver == "cutting-plane" or rows is None:
             return known
-        rows = self._rows
         if not self.without:
             self.without.update(self._without_columns())
         if known is None:
             known = self.model.stability(rows.X, tasks=self.model.tasks_[rows.task_numbers], n_refits=n_refits)
-            self.__dict__.pop("_clusters_table", None)  # which now has one more column
+            self.__dict__.pop("clusters_table", None)  # which now has one more column
         return known
 
     def _without_columns(self) -> dict[str, float]:
@@ -203,7 +204,7 @@ class Clustering:
         And of the one that tells them least: where not even that one can be left out, it is the search that varies.
         """
         rows, features, moments = self.rows("stability"), self.encoder.features, self.findings.moments
-        of = np.array([feature.column or feature.name for feature in features])
+        of = np.array([feature.column for feature in features])
         if sp.issparse(rows.X) or not 2 <= len(set(of.tolist())) <= _MOST_COLUMNS:
             return {}
         squares = np.sum(moments.sums.sum(axis=1) ** 2 / moments.counts.sum(axis=1)[:, None], axis=0)
@@ -228,15 +229,14 @@ class Clustering:
             How many.
         """
         model, rows = self.model, self.rows("least_sure")
-        chosen = np.argsort(rows.margins, kind="stable")[:n]
+        chosen = rows.least_sure(n)
         columns = {
             "task": [str(task) for task in model.tasks_[rows.task_numbers[chosen]]],
             "cluster": self.named(model.labels_[chosen]), "next": self.named(rows.following[chosen]),
             "margin": rows.margins[chosen],
         }  # fmt: skip
         columns |= {name: values[chosen] for name, values in self.row_columns().items() if name != "alone"}
-        used = dict.fromkeys(column.name for column in self.encoder.columns)
-        columns |= {name: rows.table.frame[name].to_numpy()[chosen] for name in used}
+        columns |= {column.name: rows.table.frame[column.name].to_numpy()[chosen] for column in self.encoder.columns}
         return as_frame(require("pandas", "cli").DataFrame(columns, index=self._index()[chosen]), self._polars)
 
     def row_columns(self) -> dict[str, Any]:
@@ -334,34 +334,7 @@ class Clustering:
 
     def summary(self) -> Summary:
         """What was clustered, what was found and what to be careful about; ``print`` it."""
-        model, facts = self.model, self.facts
-        title = (
-            f"{self.headline} They were clustered by {self.encoder.describe()} with {type(model).__name__} "
-            f"({words.kernel_in_words(model.selection_.kernel)})."
-        )
-        header, table = sizes_table(model, facts)
-        clusters = [
-            (spelled_out(shown_name(self.name(c), 40)), f"{words.percent(row['share'])}, {row['characterised_by']}")
-            for c, (_, row) in enumerate(self._clusters_table.iterrows())
-        ]
-        compared = [] if self._rows is None else words.compared_in_words(self, _COMPARED)
-        careful = cautions(model, self.warned, self.names, facts)
-        found = [
-            ("columns", "" if facts.doubted else words.columns_in_words(self.without)),
-            ("separation", facts.separated),
-            ("stability", facts.stable),
-            *(("tasks", text) for text in compared),
-        ]
-        said = {caution.title.lower() for caution in careful}
-        reasons = [(what, why) for what, _, why in choices(model) if what in _CHOSEN and what not in said]
-        sections = {
-            "Clusters": clusters,
-            "Found": [(name, text) for name, text in found if text],
-            "Chosen": [(what, f"{why[0].upper()}{why[1:]}.") for what, why in reasons],
-            "The table": [("note", note) for note in self.notes],
-        }
-        table = [table[task] for task in words.natural_order(model.tasks_)]
-        return Summary.of(spelled_out(title), header, table, sections, careful, self.ids)
+        return words.summarised(self)
 
     def report(
         self, path: str | os.PathLike[str], *, row_names: Any = None, command: str = "", stability: bool = True
@@ -390,7 +363,7 @@ class Clustering:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save model, encoding and names, for :func:`mtclust.load`; the table's own cells are not kept."""
         tables = {}
-        for name, frame in (("clusters", self._clusters_table), ("tasks", self._tasks_table)):
+        for name, frame in (("clusters", self.clusters_table), ("tasks", self.tasks_table)):
             kept = json.loads(frame.rename(index=str).to_json(orient="split", double_precision=15, default_handler=str))
             tables[name] = kept | {"name": frame.index.name}
         names = {str(cluster): name for cluster, name in self.names.items()}
@@ -407,8 +380,8 @@ class Clustering:
 
     def __repr__(self) -> str:
         sizes = np.asarray(self.model.cluster_sizes_)
-        n, m, C = int(sizes.sum()), len(self.model.tasks_), self.n_clusters
-        return f"<Clustering: {n:,} rows of {m} task{'s' * (m > 1)} in {C} cluster{'s' * (C > 1)}>"
+        of, found = how_many(len(sizes), "task"), how_many(self.n_clusters, "cluster")
+        return f"<Clustering: {int(sizes.sum()):,} rows of {of} in {found}>"
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
@@ -416,7 +389,8 @@ class Clustering:
     # -- tables --------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _clusters_table(self) -> Any:
+    def clusters_table(self) -> Any:
+        """:attr:`clusters` in pandas."""
         if self._rows is None:
             return self._kept_table("clusters")
         pandas = require("pandas", "cli")
@@ -437,7 +411,8 @@ class Clustering:
         return pandas.DataFrame(columns, index=pandas.Index(self.named(np.arange(C)), name="cluster"))
 
     @cached_property
-    def _tasks_table(self) -> Any:
+    def tasks_table(self) -> Any:
+        """:attr:`tasks` in pandas."""
         if self._rows is None:
             return self._kept_table("tasks")
         pandas = require("pandas", "cli")
@@ -446,10 +421,10 @@ class Clustering:
         for c, name in enumerate(self.named(np.arange(self.n_clusters))):
             columns[f"share of {name}"] = sizes[:, c] / sizes.sum(axis=1)
         kind, matrix = likeness_of_tasks(model, self.facts)
-        if len(sizes) > 1 and matrix is not None:
-            away = np.where(np.eye(len(sizes), dtype=bool), -np.inf, matrix)
-            columns["closest"] = [str(model.tasks_[k]) for k in away.argmax(axis=1)]
-            columns["correlation" if kind == "correlation" else "similarity"] = away.max(axis=1)
+        if matrix is not None:
+            nearest, alike = closest_others(matrix)
+            columns["closest"] = [str(model.tasks_[k]) for k in nearest]
+            columns["correlation" if kind == "correlation" else "similarity"] = alike
         particular: list[list[str]] = [[] for _ in sizes]
         for difference in words.comparable_differences(self):
             if len(particular[difference.task]) < 2:
@@ -507,7 +482,7 @@ def as_frame(frame: Any, polars: bool) -> Any:
     """A data frame of pandas, or as one of polars, where an index that has a name is a column."""
     if not polars:
         return frame
-    named = frame.index.name or any(frame.index.names)
+    named = any(frame.index.names)
     return require("polars", "cli").DataFrame(frame.reset_index(drop=not named).to_dict("list"), strict=False)
 
 

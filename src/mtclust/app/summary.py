@@ -38,7 +38,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.estimators.stability import DOUBTFUL, Stability
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, TableWarning, UncoupledWarning
-from mtclust.util.messages import advice, distinct_names, listing, shown_name
+from mtclust.util.messages import advice, distinct_names, how_many, listing, shown_name
 
 if TYPE_CHECKING:
     from mtclust.estimators.after_fit import AfterFit
@@ -69,7 +69,9 @@ _WIDTH = 100
 TASKS_SHOWN, CLUSTERS_SHOWN = 30, 12
 
 
-# -- what is known -----------------------------------------------------------------------------------------------------
+def two(value: Any, sign: str = "") -> str:
+    """A number with two decimals and a proper minus; ``sign`` is a format of Python."""
+    return f"{float(value):{sign}z.2f}".replace("-", "−")
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +152,7 @@ class Facts:
     @property
     def separated(self) -> str:
         """How far clusters are separated, in a sentence; empty for one cluster."""
-        figure = f"{self.separation:z.2f}".replace("-", "−")
-        said = f"The clusters have a separation of {figure} (0: as in noise, 1: they do not touch)."
+        said = f"The clusters have a separation of {two(self.separation)} (0: as in noise, 1: they do not touch)."
         return "" if self.standing == "one" else said
 
     @property
@@ -161,15 +162,15 @@ class Facts:
 
 
 def likeness_of_tasks(model: AfterFit, facts: Facts | None = None) -> tuple[str, Array | None]:
-    """What says how alike tasks are, and that (m × m): None where nothing is known, or where there are no clusters.
+    """What says how alike tasks are, and that (m × m): None where nothing is known, or nothing can be compared.
 
     "correlation" where Ω was learned; "shares" where all tasks have one model, so that they can only differ in their
     shares of clusters: 1 − ½ Σ_c |π_ic − π_kc|; "similarity" of the clusters of every task alone elsewhere.
     """
     facts = facts or Facts.of(model)
-    if facts.n_clusters == 1 or facts.doubted:
+    if facts.n_tasks == 1 or facts.n_clusters == 1 or facts.doubted:
         return "shares", None
-    if model.selection_.get("center") in ("all", "aligned") and len(model.tasks_) > 1:
+    if model.selection_.get("center") in ("all", "aligned"):
         sizes = np.asarray(model.cluster_sizes_, dtype=float)
         shares = sizes / sizes.sum(axis=1, keepdims=True)
         return "shares", 1.0 - 0.5 * np.abs(shares[:, None, :] - shares[None, :, :]).sum(axis=2)
@@ -177,6 +178,12 @@ def likeness_of_tasks(model: AfterFit, facts: Facts | None = None) -> tuple[str,
         return "correlation", np.asarray(model.task_correlation_, dtype=float)
     similarity = model.selection_.get("task_similarity")
     return "similarity", None if similarity is None else np.asarray(similarity, dtype=float)
+
+
+def closest_others(alike: Array) -> tuple[NDArray[np.int64], Array]:
+    """Of every task the one that is most like it, and how much."""
+    others = np.where(np.eye(len(alike), dtype=bool), -np.inf, alike)
+    return others.argmax(axis=1), others.max(axis=1)
 
 
 def _coupled(model: AfterFit) -> bool:
@@ -307,7 +314,7 @@ def _outliers(model: AfterFit) -> Iterator[Caution]:
     scores = getattr(model, "outlier_scores_", None)
     n = 0 if scores is None else int(np.count_nonzero(np.asarray(scores) > FAR))
     if n:
-        rows = f"{n} row{'s lie' if n > 1 else ' lies'}"
+        rows = how_many(n, "row lies", "rows lie")
         text = f"{rows} far from all others of the same task and may belong to no cluster (outlier score above {FAR})."
         yield Caution("Rows far from all others", text)
 
@@ -395,41 +402,22 @@ class Summary(str):
     """A fitted model in words; ``print`` it, or show it in a notebook."""
 
     __slots__ = ()
-
-    @classmethod
-    def of(
-        cls, title: str, header: list[str], table: list[list[str]], sections: Mapping[str, list[tuple[str, str]]],
-        careful: list[Caution], first: str = "",
-    ) -> Summary:  # fmt: skip
-        """What was clustered, the table of tasks, named lines by what they are about, and what to be careful about.
-
-        ``first`` has to be read before anything else.
-        """
-        warnings = [_wrapped(str(caution), "  ! ", "    ") for caution in careful]
-        blocks = [_wrapped(title, ""), _wrapped(first, ""), _laid_out(header, table)]
-        blocks += [_pairs(about, pairs) for about, pairs in sections.items() if pairs]
-        blocks += ["\n".join(["Be careful", *warnings])] if warnings else []
-        return cls("\n\n".join(block for block in blocks if block))
-
     __repr__ = str.__str__
 
     def _repr_html_(self) -> str:
         return f'<pre class="mtclust-summary" style="overflow-x: auto; white-space: pre">{escape(self)}</pre>'
 
 
-def _laid_out(header: list[str], table: list[list[str]]) -> str:
+def laid_out(header: list[str], table: list[list[str]]) -> str:
     """The table of tasks: names to the left, numbers to the right."""
     rows, more = [header, *table[:TASKS_SHOWN]], len(table) - TASKS_SHOWN
-    widths = [max(len(row[k]) for row in rows) for k in range(len(header))]
-    last = len(header) - 1 if header[-1].startswith("closest") else len(header)
+    columns = []
+    for column in zip(*rows):
+        aligned, width = str.ljust if "task" in column[0] else str.rjust, max(map(len, column))
+        columns.append([aligned(cell, width) for cell in column])
     lines = ["Rows per task and cluster" if header[2] == "0" else "Rows per task, and sizes of its clusters"]
-    for row in rows:
-        cells = [
-            cell.ljust(width) if k in (0, last) else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths))
-        ]
-        lines.append(("  " + "  ".join(cells)).rstrip())
-    return "\n".join(lines + [f"  and {more} more task{'s' * (more > 1)}"] * (more > 0))
+    lines += [f"  {'  '.join(row)}".rstrip() for row in zip(*columns)]
+    return "\n".join(lines + [f"  and {how_many(more, 'more task')}"] * (more > 0))
 
 
 def sizes_table(model: AfterFit, facts: Facts) -> tuple[list[str], list[list[str]]]:
@@ -443,21 +431,23 @@ def sizes_table(model: AfterFit, facts: Facts) -> tuple[list[str], list[list[str
     names = distinct_names(model.tasks_.tolist())
     table = [[name, str(int(row.sum())), *texts] for name, row, texts in zip(names, sizes, shown)]
     kind, matrix = likeness_of_tasks(model, facts)
-    others = None if matrix is None else np.where(np.eye(len(matrix), dtype=bool), -np.inf, matrix)
-    if others is not None and kind != "shares" and others.max(initial=0.0) >= 0.005:
+    if matrix is None or kind == "shares":
+        return header, table
+    nearest, alike = closest_others(matrix)
+    if alike.max() >= 0.005:
         header.append(f"closest task ({kind})")
-        closest = [(names[k], others[i, k]) for i, k in enumerate(others.argmax(axis=1))]
-        table = [[*row, f"{name} ({x:.2f})" if x >= 0.005 else "–"] for row, (name, x) in zip(table, closest)]
+        for row, k, x in zip(table, nearest, alike):
+            row.append(f"{names[k]} ({x:.2f})" if x >= 0.005 else "–")
     return header, table
 
 
-def _wrapped(text: str, first: str, later: str | None = None) -> str:
-    return textwrap.fill(
-        text, _WIDTH, initial_indent=first, subsequent_indent=first if later is None else later, break_on_hyphens=False
-    )
+def wrapped(text: str, first: str = "") -> str:
+    """A text in lines for the terminal, all as far from its edge as the end of ``first``, which opens it."""
+    later = " " * len(first)
+    return textwrap.fill(text, _WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
 
 
-def _pairs(title: str, pairs: list[tuple[str, str]]) -> str:
+def section(title: str, pairs: Sequence[tuple[str, str]]) -> str:
+    """Texts below a title, what each is about on its left; empty where there are none."""
     width = max((len(name) for name, _ in pairs), default=0) + 2
-    lines = [_wrapped(text, f"  {name:<{width}}", " " * (width + 2)) for name, text in pairs]
-    return "\n".join([title, *lines])
+    return "\n".join([title, *(wrapped(text, f"  {name:<{width}}") for name, text in pairs)]) if pairs else ""

@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtclust.app.findings import Difference, Findings, Trait, differences
-from mtclust.app.summary import shares_were_given
+from mtclust.app.summary import (
+    Summary,
+    cautions,
+    choices,
+    laid_out,
+    section,
+    shares_were_given,
+    sizes_table,
+    two,
+    wrapped,
+)
 from mtclust.app.tables.columns import Feature
 from mtclust.app.tables.values import date_of_days
-from mtclust.util.messages import distinct_names, listing, shown_name
+from mtclust.util.messages import distinct_names, listing, shown_name, spelled_out
 
 if TYPE_CHECKING:
     from mtclust.app.clustering import Clustering
@@ -36,6 +46,42 @@ _PLACES = 3
 _NAME = 40
 #: agreement with the clusters without a column below which that column decides
 _DECIDES = 0.8
+#: sentences of a summary that compare tasks, and what it says about choices; the report says all
+_COMPARED, _CHOSEN = 4, ("number of clusters", "coupling of the tasks")
+
+
+def summarised(found: Clustering) -> Summary:
+    """What was clustered, what was found and what to be careful about."""
+    model, facts = found.model, found.facts
+    title = (
+        f"{found.headline} They were clustered by {found.encoder.describe()} with {type(model).__name__} "
+        f"({kernel_in_words(model.selection_.kernel)})."
+    )
+    header, sizes = sizes_table(model, facts)
+    clusters = [
+        (spelled_out(shown_name(found.name(c), _NAME)), f"{percent(row['share'])}, {row['characterised_by']}")
+        for c, (_, row) in enumerate(found.clusters_table.iterrows())
+    ]
+    careful = cautions(model, found.warned, found.names, facts)
+    said = {caution.title.lower() for caution in careful}
+    told = [
+        ("columns", "" if facts.doubted else columns_in_words(found.without)),
+        ("separation", facts.separated),
+        ("stability", facts.stable),
+        *(("tasks", text) for text in compared_in_words(found, _COMPARED)),
+    ]
+    reasons = [(what, f"{why[0].upper()}{why[1:]}.") for what, _, why in choices(model)]
+    blocks = [
+        wrapped(spelled_out(title)),
+        wrapped(found.ids),
+        laid_out(header, [sizes[task] for task in natural_order(model.tasks_)]),
+        section("Clusters", clusters),
+        section("Found", [(name, text) for name, text in told if text]),
+        section("Chosen", [(what, why) for what, why in reasons if what in _CHOSEN and what not in said]),
+        section("The table", [("note", note) for note in found.notes]),
+        "\n".join(["Be careful", *(wrapped(str(caution), "  ! ") for caution in careful)]) if careful else "",
+    ]
+    return Summary("\n\n".join(filter(None, blocks)))
 
 
 def natural_order(names: Iterable[Any]) -> list[int]:
@@ -63,11 +109,6 @@ def figure(value: float) -> str:
     else:
         text = f"{value:.2g}" if size < 1e-4 else f"{value:.3g}"
     return text.replace("-", "−")
-
-
-def two(value: Any, sign: str = "") -> str:
-    """A number with two decimals and a proper minus; ``sign`` is a format of Python."""
-    return f"{float(value):{sign}z.2f}".replace("-", "−")
 
 
 def percent(share: float) -> str:
@@ -216,7 +257,7 @@ def compared_in_words(found: Clustering, most: int) -> list[str]:
 
 def comparable_differences(found: Clustering) -> list[Difference]:
     """Differences of shares, where there are clusters, their sizes were not given and their ids mean the same."""
-    if shares_were_given(found.model) or not found.facts.comparable:
+    if found.loaded or shares_were_given(found.model) or not found.facts.comparable:
         return []
     same = [c for c in range(found.n_clusters) if not found.findings.differing(c)]
     return differences(found.model.cluster_sizes_, same)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mtclust.app.tables.columns import centred, leading_axes
+from mtclust.app.tables.columns import plane
 from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.core.validation import read_known_rows
 from mtclust.search.problem import LARGEST_FEATURE_COVARIANCE
@@ -244,9 +244,7 @@ def _two_dimensions(estimator: AfterFit, rows: Any, numbers: NDArray[np.int64]) 
         return rows, [name if isinstance(name, str) else f"column {name}" for name in column_names(estimator)]
     # the columns of a kernel serve as features: the rows that are alike to the same others lie together
     sample = np.unique(np.linspace(0, n - 1, min(n, 5000)).astype(int))  # more would not turn the axes noticeably
-    axes = leading_axes(rows[sample], numbers[sample], min(2, d))
-    places = centred(np.asarray(rows @ axes.T), numbers)
-    return np.hstack([places, np.zeros((n, 2 - places.shape[1]))]), None
+    return plane(rows, numbers, sample), None
 
 
 def _new_panels(n_panels: int, n_tasks: int, own_limits: bool) -> Any:

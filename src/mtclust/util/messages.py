@@ -75,6 +75,11 @@ def listing(names: Sequence[Any], most: int = 4) -> str:
     return "".join(texts) if len(texts) < 2 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
+def how_many(count: Any, one: str, many: str = "") -> str:
+    """A number of things: 1 row, 2 rows."""
+    return f"{int(count)} {one if count == 1 else many or one + 's'}"
+
+
 _on_command_line: ContextVar[bool] = ContextVar("on_command_line", default=False)
 
 

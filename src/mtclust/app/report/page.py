@@ -12,20 +12,17 @@ from importlib import metadata, resources
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import mtclust
 from mtclust.app import words
 from mtclust.app.clustering import Clustering
 from mtclust.app.findings import Trait
-from mtclust.app.summary import Facts, cautions, choices, likeness_of_tasks
-from mtclust.app.tables.columns import Feature, leading_axes
+from mtclust.app.summary import cautions, choices, likeness_of_tasks
+from mtclust.app.tables.columns import Feature, plane
 from mtclust.app.tables.values import column_strings
 from mtclust.util.messages import distinct_names, spelled_out
 from mtclust.util.system import require
-
-Array = NDArray[np.float64]
 
 #: characters of a name in a picture
 LABEL = 18
@@ -55,6 +52,7 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
     if careful:
         verdict.append(f"Read the {'cautions' if len(careful) > 1 else 'caution'} below before you rely on them.")
     clusters = range(found.n_clusters)
+    kind, alike = likeness_of_tasks(model, facts)
     return {
         "facts": facts,
         "source": spelled_out(", ".join(rows.table.files)),
@@ -72,7 +70,7 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         "in_words": [words.cluster_in_words(found, c) for c in clusters],
         "compared": words.compared_in_words(found, _COMPARED),
         "cautions": careful,
-        "notes": list(found.notes),
+        "notes": found.notes,
         "sizes": sizes.tolist(),
         "all_sizes": sizes.sum(axis=0).tolist(),
         "separations": model.cluster_scores_,
@@ -82,8 +80,8 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
             for c in clusters
         ],
         "traits": [_traits(found, c) for c in clusters],
-        "relationship": task_relationship(model, facts),
-        "points": points(found, shown, row_names),
+        "relationship": None if alike is None else {"kind": kind, "values": alike},
+        "points": _points(found, shown, row_names),
         "least_sure": _least_sure(found, row_names),
         "choices": choices(model),
         "shared_features": _shared_features(found),
@@ -92,12 +90,10 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
             for name, value in sorted(model.get_params(deep=False).items())
         },
         "command": command,
-        "versions": _versions(),
+        "versions": {"python": platform.python_version(), "mtclust": mtclust.__version__}
+        | {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")},
         "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
     }
-
-
-# -- clusters and tasks ------------------------------------------------------------------------------------------------
 
 
 def _traits(found: Clustering, cluster: int) -> list[Trait]:
@@ -109,12 +105,6 @@ def _traits(found: Clustering, cluster: int) -> list[Trait]:
     return [trait for task in tasks for trait in findings.in_task(cluster, task)[:3]]
 
 
-def task_relationship(model: Any, facts: Facts | None = None) -> dict[str, Any] | None:
-    """The learned correlations of tasks, or how alike their clusters or shares are; None where that is unknown."""
-    kind, matrix = likeness_of_tasks(model, facts)
-    return None if len(model.tasks_) < 2 or matrix is None else {"kind": kind, "values": matrix}
-
-
 def _shared_features(found: Clustering) -> list[tuple[str, float]]:
     """The largest entries of the diagonal of D, where it is in the coordinates of the features."""
     covariance, features = getattr(found.model, "feature_covariance_", None), found.encoder.features
@@ -124,34 +114,24 @@ def _shared_features(found: Clustering) -> list[tuple[str, float]]:
     return [(features[f].name, float(shares[f])) for f in np.argsort(-shares, kind="stable")[:10] if shares[f] > 0]
 
 
-# -- rows --------------------------------------------------------------------------------------------------------------
-
-
 def positions(X: Any, task_numbers: NDArray[np.int64], tasks: list[int]) -> tuple[dict[int, Any], dict[int, Any]]:
     """Of every task the rows that are drawn, at random where they are many, and their positions from 0 to ``SIDE``.
 
     The axes are two principal components of these rows, centred within tasks.
     """
-    rng, limit = np.random.default_rng(0), 4 * MOST_PER_TASK // max(len(tasks), 4)
-    members = {task: np.flatnonzero(task_numbers == task) for task in tasks}
-    drawn = {
-        task: rows if len(rows) <= limit else np.sort(rng.choice(rows, limit, replace=False))
-        for task, rows in members.items()
-    }
-    parts = [X[rows] for rows in drawn.values()]
-    stacked: Any = sp.vstack(parts, format="csr").astype(float) if sp.issparse(X) else np.concatenate(parts)
-    leading = leading_axes(stacked, np.repeat(np.arange(len(parts)), [part.shape[0] for part in parts]), 2)
-    axes = np.zeros((X.shape[1], 2))
-    axes[:, : len(leading)] = leading.T
-    centres = {task: np.asarray(X[rows].mean(axis=0), dtype=float).ravel() for task, rows in members.items()}
-    places = {task: np.asarray(X[drawn[task]] @ axes) - centres[task] @ axes for task in tasks}
-    every = np.concatenate(list(places.values()))
-    low, high = every.min(axis=0), every.max(axis=0)
-    middle, reach = (low + high) / 2, float((high - low).max()) / 2 or 1.0
-    return drawn, {task: np.rint(((at - middle) / reach + 1) / 2 * SIDE).astype(int) for task, at in places.items()}
+    rng, limit, drawn = np.random.default_rng(0), 4 * MOST_PER_TASK // max(len(tasks), 4), {}
+    for task in tasks:
+        rows = np.flatnonzero(task_numbers == task)
+        drawn[task] = rows if len(rows) <= limit else np.sort(rng.choice(rows, limit, replace=False))
+    every = np.concatenate(list(drawn.values()))
+    places = plane(X, task_numbers, every)
+    low, high = places[every].min(axis=0), places[every].max(axis=0)
+    reach = float((high - low).max()) / 2 or 1.0
+    places = np.rint(((places - (low + high) / 2) / reach + 1) / 2 * SIDE).astype(int)
+    return drawn, {task: places[rows] for task, rows in drawn.items()}
 
 
-def points(found: Clustering, tasks: list[int], row_names: Sequence[str]) -> list[dict[str, Any]]:
+def _points(found: Clustering, tasks: list[int], row_names: Sequence[str]) -> list[dict[str, Any]]:
     """What the page's script draws: whole numbers and names."""
     model, rows = found.model, found.rows("points")
     drawn, places = positions(rows.X, rows.task_numbers, tasks)
@@ -173,8 +153,7 @@ def _least_sure(found: Clustering, row_names: Sequence[str]) -> dict[str, Any]:
     model, rows = found.model, found.rows("least sure")
     if not np.isfinite(rows.margins).any():
         return {"columns": [], "rows": []}
-    chosen = np.argsort(rows.margins, kind="stable")[:LEAST_SURE]
-    used = list(dict.fromkeys(column.name for column in found.encoder.columns))[:_COLUMNS]
+    chosen, used = rows.least_sure(LEAST_SURE), [column.name for column in found.encoder.columns][:_COLUMNS]
     cells = {name: _cells(rows.table.frame[name].iloc[chosen]) for name in used}
     listed = [
         {
@@ -195,19 +174,6 @@ def _cells(column: Any) -> Any:
     if column.dtype.kind == "f":
         return [format(value, ".5g") if value == value else "" for value in column]
     return column_strings(column)
-
-
-# -- how it was made ---------------------------------------------------------------------------------------------------
-
-
-def _versions() -> dict[str, str]:
-    """What the result may depend on."""
-    packages = ("numpy", "scipy", "scikit-learn", "numba")
-    own = {"python": platform.python_version(), "mtclust": mtclust.__version__}
-    return own | {name: metadata.version(name) for name in packages}
-
-
-# -- the page ----------------------------------------------------------------------------------------------------------
 
 
 def render_report(found: Clustering, row_names: Sequence[str] | None = None, command: str = "") -> str:

@@ -284,6 +284,14 @@ def leading_axes(rows: Any, tasks: NDArray[np.int64], k: int) -> Array:
     return axes * np.where(largest < 0, -1.0, 1.0)[:, None]
 
 
+def plane(rows: Any, tasks: NDArray[np.int64], sample: NDArray[np.int64]) -> Array:
+    """Two coordinates of all rows, on the main directions within tasks of a sample of them."""
+    axes = np.zeros((2, rows.shape[1]))
+    leading = leading_axes(rows[sample], tasks[sample], min(axes.shape))
+    axes[: len(leading)] = leading
+    return centred(np.asarray(rows @ axes.T), tasks)
+
+
 Column = NumberColumn | CategoryColumn | DateColumn | TextColumn | TopicColumn
 _KINDS: dict[str, type[Column]] = {
     kind.kind: kind for kind in (NumberColumn, CategoryColumn, DateColumn, TextColumn, TopicColumn)

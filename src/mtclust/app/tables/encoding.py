@@ -28,10 +28,10 @@ from mtclust.app.tables.columns import (
     column_to_dict,
 )
 from mtclust.app.tables.table import Table
-from mtclust.app.tables.values import MISSING, MOSTLY, Cells, NumberForm, counted
+from mtclust.app.tables.values import MISSING, MOSTLY, Cells, NumberForm
 from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError
-from mtclust.util.messages import listing, option
+from mtclust.util.messages import how_many, listing, option
 from mtclust.util.system import require
 
 #: version of the saved form
@@ -106,7 +106,7 @@ class TableEncoder:
     def _filled_in(self, table: Table) -> list[str]:
         """What is said about missing values."""
         incomplete = [cells for cells in self.cells(table) if cells.missing.any()]
-        named = listing([f"{cells.name} ({counted(cells.missing.sum(), 'row')})" for cells in incomplete], 12)
+        named = listing([f"{cells.name} ({how_many(cells.missing.sum(), 'row')})" for cells in incomplete], 12)
         return [f"Missing values were filled in: {named}."] * bool(incomplete)
 
     def known(self, table: Table) -> NDArray[np.bool_] | None:
@@ -150,7 +150,7 @@ class TableEncoder:
         kinds = {"number": ("number", ""), "category": ("category", "categories"), "date": ("date", "")}
         kinds |= {"text": ("text column", ""), "topics": ("text", "")}
         counts = Counter(column.kind for column in self.columns)
-        return listing([counted(counts[kind], *words) for kind, words in kinds.items() if counts[kind]], len(kinds))
+        return listing([how_many(counts[kind], *words) for kind, words in kinds.items() if counts[kind]], len(kinds))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that :meth:`transform` needs, in plain lists, numbers and strings."""

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc, erfc
 
 from mtclust.app.tables.columns import CategoryColumn, Column, NumberColumn, centred
-from mtclust.app.tables.values import Cells, counted
-from mtclust.util.messages import advice, option
+from mtclust.app.tables.values import Cells
+from mtclust.util.messages import advice, how_many, option
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -217,12 +217,12 @@ def far_values_doubts(columns: Mapping[str, Array]) -> list[str]:
         counts = {value: int(np.sum(values == value)) for value in far_values(values).tolist()}
         if counts:
             others = values[~np.isnan(values) & ~np.isin(values, list(counts))]
-            told = ", ".join(f"{value:.6g} in {counted(n, 'row')}" for value, n in counts.items())
+            told = ", ".join(f"{value:.6g} in {how_many(n, 'row')}" for value, n in counts.items())
             shown.append(f"{name} ({told}, the others {others.min():.4g} to {others.max():.4g})")
             example = example or f"{max(counts, key=lambda value: counts[value]):.15g}"
     if not shown:
         return []
-    more = f"; and {counted(len(shown) - 3, 'more column')}" if len(shown) > 3 else ""
+    more = f"; and {how_many(len(shown) - 3, 'more column')}" if len(shown) > 3 else ""
     missing = option("missing", advice(f"[{example!r}]", example))
     return [
         f"Some values lie so far from all others that they alone set the scale of their column: "

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.app.tables.values import Cells, column_strings, counted, written
+from mtclust.app.tables.values import Cells, column_strings, written
 from mtclust.exceptions import TableError
-from mtclust.util.messages import option
+from mtclust.util.messages import how_many, option
 from mtclust.util.system import require
 
 #: what can be read, for messages
@@ -201,7 +201,7 @@ def _with_tasks(table: Table, column: Any, empty: str) -> Table:
     missing = np.flatnonzero(tasks == "")
     if len(missing):
         raise TableError(
-            f"{empty} {counted(len(missing), 'row')} (first: row {table.row_numbers[missing[0]]}); every row needs a "
+            f"{empty} {how_many(len(missing), 'row')} (first: row {table.row_numbers[missing[0]]}); every row needs a "
             "task. Fill it in or remove these rows."
         )
     return replace(table, tasks=tasks)
@@ -250,7 +250,7 @@ def read_file(path: str | Path) -> Table:
         frame = _read_text(name, _decoded(name, content, notes), suffix, notes)
     empty = int((frame.isna() | (frame == "")).all(axis=1).to_numpy()[::-1].cumprod().sum())  # left by spreadsheets
     if empty:
-        notes.append(f"{name}: {counted(empty, 'empty row')} at the end left out.")
+        notes.append(f"{name}: {how_many(empty, 'empty row')} at the end left out.")
     task = Path(path.stem).stem if path.suffix in COMPRESSED else path.stem
     table = _one_table(name, task, frame.iloc[: len(frame) - empty], notes)
     if len(table) == 0:

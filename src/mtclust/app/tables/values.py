@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.exceptions import TableError
-from mtclust.util.messages import option
+from mtclust.util.messages import how_many, option
 from mtclust.util.system import require
 
 Array = NDArray[np.float64]
@@ -164,7 +164,7 @@ class Cells:
     def _mixed(self, kind: str, wrong: Mask, way_out: str) -> TableError:
         """The error for a column that mostly holds something."""
         return TableError(
-            f"column {self.name!r} holds {kind}, but {counted(wrong.sum(), 'cell is', 'cells are')} something else "
+            f"column {self.name!r} holds {kind}, but {how_many(wrong.sum(), 'cell is', 'cells are')} something else "
             f"(first: {self.example(wrong)}). Correct them, declare them missing ({option('missing')}), {way_out}, "
             f"or leave the column out ({option('keys')})."
         )
@@ -214,11 +214,6 @@ def column_strings(column: Any) -> NDArray[Any]:
 def written(value: Any) -> str:
     """A value as a person would write it: of a day no hours."""
     return str(value).removesuffix(" 00:00:00") if isinstance(value, datetime) else str(value)
-
-
-def counted(count: Any, one: str, many: str = "") -> str:
-    """A number of things: 1 row, 2 rows."""
-    return f"{int(count)} {one if count == 1 else many or one + 's'}"
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
