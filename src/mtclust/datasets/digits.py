@@ -53,9 +53,8 @@ class TaskData:
     task_covariance: NDArray[np.float64] | None = None
 
     def __repr__(self) -> str:
-        n_rows, n_features = self.data.shape
-        n_classes = len(np.unique(self.target))
-        return f"TaskData({n_rows} rows, {n_features} features, {self.n_tasks} tasks, {n_classes} classes)"
+        (n, d), n_classes = self.data.shape, len(np.unique(self.target))
+        return f"TaskData({n} rows, {d} features, {self.n_tasks} tasks, {n_classes} classes)"
 
     @property
     def n_tasks(self) -> int:
@@ -139,24 +138,21 @@ def load_digits_tasks(
     rng = np.random.default_rng(seed)
     # each digit's rows are shuffled once and dealt out from the front, so that no row is given twice
     stock = {digit: rng.permutation(np.flatnonzero(bunch.target == digit)) for digit in range(10)}
-    dealt = dict.fromkeys(range(10), 0)
-    chosen, ids = [], []
-    for task in range(n_tasks * len(groups)):
-        for digit, size in zip(groups[task // n_tasks], sizes):
-            start, stop = dealt[digit], dealt[digit] + size
-            if stop > len(stock[digit]):
+    chosen = []
+    for group in np.repeat(groups, n_tasks, axis=0).tolist():
+        for digit, size in zip(group, sizes):
+            if size > len(stock[digit]):
                 raise ValueError(
-                    f"there are {len(stock[digit])} rows of digit {digit}, too few for {size} in each of its tasks; "
-                    "ask for fewer tasks or fewer rows_per_class."
+                    f"there are {np.sum(bunch.target == digit)} rows of digit {digit}, too few for {size} in each of "
+                    "its tasks; ask for fewer tasks or fewer rows_per_class."
                 )
-            chosen.append(stock[digit][start:stop])
-            dealt[digit] = stop
-            ids.append(np.full(size, task))
+            chosen.append(stock[digit][:size])
+            stock[digit] = stock[digit][size:]
     rows = np.concatenate(chosen)
     return TaskData(
         data=bunch.data[rows] / 16.0,  # the grey level of white
         target=bunch.target[rows].astype(np.int64),
-        tasks=np.concatenate(ids),
+        tasks=np.repeat(np.arange(n_tasks * len(groups)), sum(sizes)),
         target_names=tuple(str(digit) for digit in range(10)),
         feature_names=np.array(bunch.feature_names),
         rows=rows.astype(np.int64),

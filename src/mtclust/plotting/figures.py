@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mtclust.app.tables.columns import plane
@@ -20,21 +19,18 @@ from mtclust.util.system import require
 if TYPE_CHECKING:
     from mtclust.estimators.after_fit import AfterFit
 
-Array = NDArray[np.float64]
-
 #: blue for positive, vermilion for negative: told apart with any colour vision
 POSITIVE, NEGATIVE = "#0072B2", "#D55E00"
 #: the colours of Okabe and Ito, grey in the place of black so that all are seen on light and dark pages
 COLOURS = (POSITIVE, NEGATIVE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#7F7F7F")
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
-#: panels that fit into one figure, and points into one of them
-_MOST_PANELS, _MOST_POINTS = 36, 2000
+#: panels that fit into one figure, points into one of them, and rows that the axes are found from
+_MOST_PANELS, _MOST_POINTS, _MOST_SAMPLED = 36, 2000, 5000
 
 
 def cluster_style(cluster: int) -> dict[str, str]:
     """Colour and marker of a cluster: another marker once the colours are used up."""
-    round_, place = divmod(cluster, len(COLOURS))
-    return {"color": COLOURS[place], "marker": MARKERS[round_ % len(MARKERS)]}
+    return {"color": COLOURS[cluster % len(COLOURS)], "marker": MARKERS[cluster // len(COLOURS) % len(MARKERS)]}
 
 
 def column_names(estimator: AfterFit) -> list[Any]:
@@ -98,9 +94,7 @@ def plot_task_relationship(estimator: AfterFit, ax: Any = None, *, correlation: 
     patches = require("matplotlib.patches", "plot")
     _check_fitted(estimator, "task_covariance_", "only DMTRC learns how the tasks are related")
     matrix = estimator.task_correlation_ if correlation else estimator.task_covariance_
-    names = estimator.tasks_.tolist()
-    m = len(names)
-    ax = _matrix_axes(ax, names)
+    m, ax = len(matrix), _matrix_axes(ax, estimator.tasks_.tolist())
     sides = 0.92 * np.sqrt(np.abs(matrix) / (float(np.abs(matrix).max()) or 1.0))
     squares = [patches.Rectangle((k - side / 2, i - side / 2), side, side) for (i, k), side in np.ndenumerate(sides)]
     colours = np.where(matrix.ravel() >= 0, POSITIVE, NEGATIVE).tolist()
@@ -157,12 +151,7 @@ def plot_feature_covariance(estimator: AfterFit, ax: Any = None, *, max_features
 
 
 def plot_tasks(
-    estimator: AfterFit,
-    X: Any,
-    tasks: Any = None,
-    *,
-    labels: Any = None,
-    which: Sequence[Any] | None = None,
+    estimator: AfterFit, X: Any, tasks: Any = None, *, labels: Any = None, which: Sequence[Any] | None = None
 ) -> Any:
     """Scatter of each task in two common dimensions, a new figure; a cluster has the same colour in all tasks.
 
@@ -210,9 +199,13 @@ def plot_tasks(
         shown = list(range(min(len(estimator.tasks_), _MOST_PANELS)))
     else:
         shown = numbers_of_known_tasks(np.asarray(which), len(which), estimator.tasks_).tolist()
-    places, axis_names = _two_dimensions(estimator, rows, numbers)
+    if rows.shape[1] == 2 and estimator.kernel != "precomputed" and not sp.issparse(rows):
+        places, axis_names = rows, [n if isinstance(n, str) else f"column {n}" for n in column_names(estimator)]
+    else:  # the columns of a kernel serve as features: the rows that are alike to the same others lie together
+        sample = np.unique(np.linspace(0, len(clusters) - 1, min(len(clusters), _MOST_SAMPLED)).astype(int))
+        places, axis_names = plane(rows, numbers, sample), []
     # columns as they are have limits of their own: tasks may lie far apart
-    panels = _new_panels(len(shown), len(estimator.tasks_), own_limits=axis_names is not None)
+    panels = _new_panels(len(shown), len(estimator.tasks_), share_limits=not axis_names)
     for ax, task in zip(panels, shown):
         mine = np.flatnonzero(numbers == task)
         drawn = mine[np.linspace(0, len(mine) - 1, min(len(mine), _MOST_POINTS)).astype(int)]
@@ -223,11 +216,10 @@ def plot_tasks(
         name = estimator.tasks_.tolist()[task]
         title = shown_name(name) if isinstance(name, str) else f"task {shown_name(name)}"
         ax.set_title(title + note, fontsize="medium", parse_math=False)
-        if axis_names is None:
+        if not axis_names:
             ax.set(xticks=[], yticks=[])
-        else:
-            ax.set_xlabel(shown_name(axis_names[0]), fontsize="small", parse_math=False)
-            ax.set_ylabel(shown_name(axis_names[1]), fontsize="small", parse_math=False)
+        for set_label, name in zip((ax.set_xlabel, ax.set_ylabel), axis_names):
+            set_label(shown_name(name), fontsize="small", parse_math=False)
     handles = [
         require("matplotlib.lines", "plot").Line2D([], [], linestyle="", label=str(c), **cluster_style(int(c)))
         for c in np.unique(clusters)
@@ -237,24 +229,13 @@ def plot_tasks(
     return panels
 
 
-def _two_dimensions(estimator: AfterFit, rows: Any, numbers: NDArray[np.int64]) -> tuple[Array, list[str] | None]:
-    """Two coordinates of every row; the names of the axes where these are columns of X."""
-    n, d = rows.shape
-    if d == 2 and estimator.kernel != "precomputed" and not sp.issparse(rows):
-        return rows, [name if isinstance(name, str) else f"column {name}" for name in column_names(estimator)]
-    # the columns of a kernel serve as features: the rows that are alike to the same others lie together
-    sample = np.unique(np.linspace(0, n - 1, min(n, 5000)).astype(int))  # more would not turn the axes noticeably
-    return plane(rows, numbers, sample), None
-
-
-def _new_panels(n_panels: int, n_tasks: int, own_limits: bool) -> Any:
-    pyplot = require("matplotlib.pyplot", "plot")
+def _new_panels(n_panels: int, n_tasks: int, share_limits: bool) -> Any:
     n_columns = n_panels if n_panels <= 3 else int(np.ceil(np.sqrt(n_panels)))
     n_rows = -(-n_panels // n_columns)
     side = 2.6 if n_panels <= 9 else 1.9
-    figure, axes = pyplot.subplots(
+    figure, axes = require("matplotlib.pyplot", "plot").subplots(
         n_rows, n_columns, figsize=(side * n_columns + 1.1, side * n_rows), squeeze=False, layout="constrained",
-        sharex=not own_limits, sharey=not own_limits,
+        sharex=share_limits, sharey=share_limits,
     )  # fmt: skip
     for spare in axes.ravel()[n_panels:]:
         spare.remove()

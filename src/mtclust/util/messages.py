@@ -6,7 +6,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -80,17 +80,22 @@ def how_many(count: Any, one: str, many: str = "") -> str:
     return f"{int(count)} {one if count == 1 else many or one + 's'}"
 
 
-_on_command_line: ContextVar[bool] = ContextVar("on_command_line", default=False)
-
-
 @contextmanager
-def on_command_line() -> Iterator[None]:
-    """Name options as the command line does, inside the ``with`` block."""
-    token = _on_command_line.set(True)
+def _holding(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """What happens inside the ``with`` block, in this thread, finds this value."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _on_command_line.reset(token)
+        variable.reset(token)
+
+
+_on_command_line: ContextVar[bool] = ContextVar("on_command_line", default=False)
+
+
+def on_command_line() -> AbstractContextManager[None]:
+    """Name options as the command line does, inside the ``with`` block."""
+    return _holding(_on_command_line, True)
 
 
 def advice(in_python: str, on_line: str) -> str:
@@ -141,14 +146,9 @@ def warn_user(message: str, category: type[Warning]) -> None:
 _under_way: ContextVar[tuple[str, int, tuple[str, ...]]] = ContextVar("under_way", default=("", 0, ()))
 
 
-@contextmanager
-def reporting(estimator: BaseEstimator) -> Iterator[None]:
+def reporting(estimator: BaseEstimator) -> AbstractContextManager[None]:
     """What happens inside the ``with`` block is the fit of this estimator."""
-    token = _under_way.set((type(estimator).__name__, int(estimator.verbose), ()))
-    try:
-        yield
-    finally:
-        _under_way.reset(token)
+    return _holding(_under_way, (type(estimator).__name__, int(estimator.verbose), ()))
 
 
 def _report(estimator: str, verbose: int, phases: tuple[str, ...]) -> None:
@@ -172,12 +172,9 @@ def phase(name: str) -> Iterator[None]:
     [SimpleNamespace] sizes, restarts
     """
     estimator, verbose, phases = _under_way.get()
-    token = _under_way.set((estimator, verbose, (*phases, name)))
-    try:
+    with _holding(_under_way, (estimator, verbose, (*phases, name))):
         _report(*_under_way.get())
         yield
-    finally:
-        _under_way.reset(token)
 
 
 def counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:

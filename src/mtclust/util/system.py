@@ -32,9 +32,8 @@ def require(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        package = module.partition(".")[0]
-        message = f'{package} is needed here; in a clone of mtclust: pip install ".[{extra}]"'
-        raise ImportError(message) from error
+        needed = module.partition(".")[0]
+        raise ImportError(f'{needed} is needed here; in a clone of mtclust: pip install ".[{extra}]"') from error
 
 
 def available_memory() -> int | None:

@@ -87,16 +87,18 @@ class TableEncoder:
     def fit(cls, table: Table, options: EncodingOptions) -> TableEncoder:
         """Decide what each column holds and learn how it becomes features."""
         learner = _Learner(table, options)
-        learner.look_at_all()
-        if not learner.columns:
+        columns = learner.columns()
+        encoder = cls(columns, list(options.missing), table.task_column, identifiers=learner.identifiers)
+        if learner.choosing:
+            unrelated = screening.unrelated(columns, encoder.cells(table), learner.tasks)
+            encoder.columns = [column for column in columns if column.name not in unrelated]
+            learner.left_out |= dict.fromkeys(unrelated, screening.UNASSOCIATED)
+        if not encoder.columns:
             left_out = [f"{name} ({reason})" for name, reason in learner.left_out.items()]
             raise TableError(f"no column is left to cluster by: {'; '.join(left_out) or 'the table has none'}.")
-        numbers = {name: learner.numbers[name] for name in learner.columns if name in learner.numbers}
-        encoder = cls(
-            list(learner.columns.values()), list(options.missing), table.task_column, learner.notes(),
-            screening.far_values_doubts(numbers), learner.identifiers,
-        )  # fmt: skip
-        encoder.notes += encoder._filled_in(table)
+        used = {column.name for column in encoder.columns}
+        encoder.doubts = screening.far_values_doubts({k: v for k, v in learner.numbers.items() if k in used})
+        encoder.notes = learner.notes(encoder.columns) + encoder._filled_in(table)
         return encoder
 
     def cells(self, table: Table) -> list[Cells]:
@@ -180,9 +182,8 @@ class _Learner:
 
     def __init__(self, table: Table, options: EncodingOptions) -> None:
         self._table, self._options, self._asked = table, options, options.named(table)
-        self._asked_for = self._asked is not None
-        self._tasks = require("pandas", "cli").Categorical(strings_of(table.tasks))
-        self.columns: dict[str, Column] = {}
+        self.choosing = self._asked is None
+        self.tasks = require("pandas", "cli").Categorical(strings_of(table.tasks))
         self.left_out: dict[str, str] = {}
         self.identifiers: list[str] = []
         self.numbers: dict[str, NDArray[np.float64]] = {}
@@ -190,34 +191,26 @@ class _Learner:
         self._read: list[str] = []
         self._odd: list[str] = []
 
-    def _cells(self, name: str, *, text: bool = False) -> Cells:
-        return self._table.cells(name, ("",) if text else tuple(self._options.missing))
-
-    def look_at_all(self) -> None:
-        """Learn every column, or keep why it is left out."""
+    def columns(self) -> list[Column]:
+        """Every column that can be used, and texts last; why the others are left out is kept."""
         every = [name for name in self._table.frame.columns if name not in self._options.keys]
+        found: list[Column] = []
         for name in every if self._asked is None else self._asked:
             if name == self._options.text_column:
-                self.columns[name] = TextColumn.learn(self._cells(name, text=True))
-                continue
-            learned = self._learn(self._cells(name))
+                return [TextColumn.learn(self._table.cells(name, ("",)))]
+            learned = self._learn(self._table.cells(name, tuple(self._options.missing)))
             if isinstance(learned, str):
                 self.left_out[name] = learned
             else:
-                self.columns[name] = learned
-        if self._asked_for:
-            return
-        alone = not self.columns and len(self._texts) == 1
-        for name in self._texts:  # free text: alone by its words, beside other columns by a few topics
-            cells = self._cells(name, text=True)
-            self.columns[name] = TextColumn.learn(cells) if alone else TopicColumn.learn_topics(cells, self._tasks)
-            del self.left_out[name]
-        cells_of = {name: self._cells(name, text=isinstance(c, TextColumn)) for name, c in self.columns.items()}
-        for name in screening.unrelated(list(self.columns.values()), cells_of, self._tasks):
-            del self.columns[name]
-            self.left_out[name] = screening.UNASSOCIATED
+                found.append(learned)
+        texts = [self._table.cells(name, ("",)) for name in self._texts]
+        for cells in texts:  # free text: alone by its words, beside other columns by a few topics
+            alone = not found and len(texts) == 1
+            found.append(TextColumn.learn(cells) if alone else TopicColumn.learn_topics(cells, self.tasks))
+            del self.left_out[cells.name]
+        return found
 
-    def notes(self) -> list[str]:
+    def notes(self, columns: Sequence[Column]) -> list[str]:
         """Columns left out, cells that were read in an unusual way, and texts."""
         reasons: dict[str, list[str]] = {}
         for name, reason in self.left_out.items():
@@ -232,7 +225,7 @@ class _Learner:
         said |= {
             f"The text {column.name} is used by its main topics, weighted as one number; "
             f"{option('text_column', column.name)} uses it alone.": True
-            for column in self.columns.values()
+            for column in columns
             if isinstance(column, TopicColumn)
         }
         return [note for note, happened in said.items() if happened]
@@ -244,29 +237,29 @@ class _Learner:
             return "empty in every row"
         if cells.distinct == 1:
             return f"the same in every row{' where it is known' if cells.missing.any() else ''}"
-        if not self._asked_for and self._of_tasks(cells):
+        if self.choosing and self._of_tasks(cells):
             return "the same in all rows of a task"
-        if not self._asked_for and n_known < MOSTLY * len(cells.missing):
+        if self.choosing and n_known < MOSTLY * len(cells.missing):
             return f"missing in {int(cells.missing.sum())} of {len(cells.missing)} rows"
         category = cells.name in options.categories
         numbers = None if category else cells.numbers(options.decimal)
-        if not self._asked_for and not category:
-            reason = screening.identifier(cells, None if numbers is None else numbers[0], np.asarray(self._tasks.codes))
+        if self.choosing and not category:
+            reason = screening.identifier(cells, None if numbers is None else numbers[0], np.asarray(self.tasks.codes))
             if reason is not None:
                 return self._identified(cells, reason)
         if numbers is not None:
             self.numbers[cells.name] = numbers[0]
             self._say_how_read(cells, *numbers)
-            return NumberColumn.learn(cells, *numbers, options.scaling, self._tasks)
+            return NumberColumn.learn(cells, *numbers, options.scaling, self.tasks)
         dates = None if category else cells.dates(options.date_format)
         if dates is not None:
-            return DateColumn.learn(cells, *dates, options.scaling, self._tasks)
+            return DateColumn.learn(cells, *dates, options.scaling, self.tasks)
         odd = "" if category else cells.odd_among_numbers()
         if odd:
             self._odd.append(f"{cells.name} ({odd})")
         own = n_known >= screening.LEAST_COUNT and cells.distinct > MOSTLY * n_known
         if category or (cells.distinct <= MOST_LEVELS and not own):
-            return CategoryColumn.learn(cells, options.scaling, self._tasks)
+            return CategoryColumn.learn(cells, options.scaling, self.tasks)
         return self._names_or_text(cells, n_known)
 
     def _names_or_text(self, cells: Cells, n_known: int) -> str:
@@ -274,14 +267,14 @@ class _Learner:
         texts = [value.split() for value in cells.strings[~cells.missing]]
         words = sum(map(len, texts)) / n_known
         hint = f"give {option('keys')} if it is a name, {option('categories')} if it is a category"
-        if words < _TEXT_WORDS and cells.distinct > screening.NEARLY * n_known and not self._asked_for:
+        if words < _TEXT_WORDS and cells.distinct > screening.NEARLY * n_known and self.choosing:
             return self._identified(cells, "different in nearly every row")
         if words >= _TEXT_WORDS:
             hint = f"give {option('text_column', cells.name)} if it is free text"
             if _repeats_words(texts):
                 self._texts.append(cells.name)
         reason = f"{cells.distinct} distinct values; {hint}"
-        if self._asked_for:
+        if not self.choosing:
             raise TableError(
                 f"{option('columns')} names {cells.name!r}, which is neither numbers nor dates and has {reason}."
             )
@@ -302,9 +295,9 @@ class _Learner:
 
     def _of_tasks(self, cells: Cells) -> bool:
         """Whether a column says nothing of rows but which task, or group of tasks, they belong to."""
-        if cells.distinct > len(self._tasks.categories):
+        if cells.distinct > len(self.tasks.categories):
             return False
-        tasks = np.asarray(self._tasks.codes)[~cells.missing]
+        tasks = np.asarray(self.tasks.codes)[~cells.missing]
         owners, pairs = set(tasks.tolist()), set(zip(tasks.tolist(), cells.known.tolist()))
         return 1 < len(owners) == len(pairs) and len(tasks) >= screening.LEAST_OF_TASK * len(owners)
 

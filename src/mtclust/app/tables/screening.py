@@ -90,9 +90,8 @@ def identifier(cells: Cells, values: Array | None, codes: Codes) -> str | None:
         return None
     if last in _WEAK_NAMES:
         return "a different number in nearly every row"
-    even = np.abs((np.sort(numbers) - numbers.min()) / np.ptp(numbers) - np.linspace(0, 1, n)).max() < _EVEN / np.sqrt(
-        n
-    )
+    ranks = (np.sort(numbers) - numbers.min()) / np.ptp(numbers)
+    even = np.abs(ranks - np.linspace(0, 1, n)).max() < _EVEN / np.sqrt(n)
     return "a different whole number in every row, evenly spread" if cells.distinct == n and even else None
 
 
@@ -118,14 +117,13 @@ def last_word(name: str) -> str:
 # -- association -------------------------------------------------------------------------------------------------------
 
 
-def unrelated(columns: Sequence[Column], cells: Mapping[str, Cells], tasks: Any) -> list[str]:
+def unrelated(columns: Sequence[Column], cells: Sequence[Cells], tasks: Any) -> list[str]:
     """Names of the columns that need to be associated with another one and are not; none where all would be."""
     if len(columns) < 2 or len(tasks) < _LEAST_ROWS:
         return []
     blocks = []
-    for column in columns:
-        absent = cells[column.name].missing[:, None]  # which may inform, too
-        block = column.transform(cells[column.name], np.asarray(tasks))
+    for column, own in zip(columns, cells):
+        block, absent = column.transform(own, np.asarray(tasks)), own.missing[:, None]  # which may inform, too
         blocks.append(np.column_stack([block, absent]) if absent.any() else block)
     numbers = sum(column.kind == "number" for column in columns)
     suspects = [_needs_company(column, block, numbers >= _MANY_NUMBERS) for column, block in zip(columns, blocks)]
