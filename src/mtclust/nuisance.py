@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import pinv
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import read_rows
@@ -29,15 +29,10 @@ _CONSTANT = 1e-13
 
 
 def _read_nuisance(nuisance: Any, n_samples: int) -> Array:
-    ndim = getattr(nuisance, "ndim", None) or np.ndim(nuisance)
     try:
-        columns = check_array(
-            np.reshape(np.asarray(nuisance), (-1, 1)) if ndim == 1 else nuisance,
-            accept_sparse=True,
-            dtype=np.float64,
-            ensure_min_features=1,
-            input_name="nuisance",
-        )
+        one = (getattr(nuisance, "ndim", None) or np.ndim(nuisance)) == 1
+        given = np.reshape(np.asarray(nuisance), (-1, 1)) if one else nuisance
+        columns = check_array(given, accept_sparse=True, dtype=np.float64, input_name="nuisance")
     except (TypeError, ValueError) as error:
         raise ValueError(
             "nuisance must be numbers, one row per row of X and one column per nuisance; one-hot encode categories "
@@ -94,7 +89,7 @@ def remove_nuisance(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
     return NuisanceRemover().fit_transform(rows, nuisance=_read_nuisance(nuisance, rows.shape[0]), tasks=tasks)
 
 
-class NuisanceRemover(TransformerMixin, BaseEstimator):
+class NuisanceRemover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """:func:`remove_nuisance` as a transformer: new rows are treated with the regressions of ``fit``.
 
     Without ``nuisance`` it leaves X as it is. In a pipeline ``nuisance`` and ``tasks`` come by scikit-learn's metadata
@@ -150,11 +145,10 @@ class NuisanceRemover(TransformerMixin, BaseEstimator):
         for name, part in zip(index.names.tolist(), index.slices()):
             X_i, Z_i = rows[index.order[part]], Z[index.order[part]]
             mean, level = np.asarray(X_i.mean(axis=0)).ravel(), Z_i.mean(axis=0)
-            centred = Z_i - level
-            spread = np.linalg.norm(centred, axis=0)
+            spread = np.linalg.norm(Z_i - level, axis=0)
             spread[spread <= _CONSTANT * np.linalg.norm(Z_i, axis=0)] = np.inf
             # the coefficients of least norm where columns repeat each other
-            inverse, rank = pinv(centred / spread, atol=_RANK_TOLERANCE, return_rank=True)
+            inverse, rank = pinv((Z_i - level) / spread, atol=_RANK_TOLERANCE, return_rank=True)
             inverse = inverse / spread[:, None]
             found.append((inverse @ X_i - np.outer(inverse.sum(axis=1), mean), mean, level))
             if rank + 1 >= len(Z_i):
@@ -202,8 +196,3 @@ class NuisanceRemover(TransformerMixin, BaseEstimator):
     def fit_transform(self, X: Any, y: Any = None, *, nuisance: Any = None, tasks: Any = None) -> Any:
         """Fit, and transform the same rows."""
         return self.fit(X, nuisance=nuisance, tasks=tasks).transform(X, nuisance=nuisance, tasks=tasks)
-
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Names of the columns, which are those of X."""
-        check_is_fitted(self, "tasks_")
-        return _check_feature_names_in(self, input_features)

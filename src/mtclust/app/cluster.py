@@ -20,8 +20,6 @@ from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence.models import load as load_model
 from mtclust.util.messages import option, phase, warn_user
 
-_SCALES = ("standard", "range", "none")
-
 
 def cluster(
     table: Any,
@@ -108,7 +106,7 @@ def cluster(
     rows = read_any(table, task)
     encoding = EncodingOptions(
         None if columns is None else _names("columns", columns), None if text_column is None else str(text_column),
-        _names("keys", keys), _names("categories", categories), _one_of("scale", scale, _SCALES),
+        _names("keys", keys), _names("categories", categories), _one_of("scale", scale, ("standard", "range", "none")),
         (*MISSING, *_names("missing", missing)), decimal, date_format,
     )  # fmt: skip
     with phase("reading the columns"):
@@ -118,8 +116,7 @@ def cluster(
     notes = list(rows.notes)
     if len(set(tasks)) == 1:
         notes.append("There is a single task, so that nothing could be shared between tasks.")
-    methods: dict[str, Any] = {"dmtrc": mtclust.DMTRC, "dmtfc": mtclust.DMTFC, "dstc": mtclust.DSTC}
-    kind = methods[_one_of("method", method.lower(), list(methods))]
+    kind = getattr(mtclust, _one_of("method", method.lower(), ("dmtrc", "dmtfc", "dstc")).upper())
     unknown = sorted(set(options) - set(kind._get_param_names()))
     if unknown:
         raise TableError(f"{kind.__name__} has no parameter {option(unknown[0])}; leave it out.")
@@ -132,10 +129,10 @@ def cluster(
                 kept = Rows.of(rows, X, model)
         except (ValueError, MemoryError) as error:  # what the user can mend: rows, clusters, sizes
             raise TableError(str(error)) from error
+    warned: list[Any] = [TableWarning(doubt) for doubt in encoder.doubts]
     for doubt in encoder.doubts:
         warn_user(doubt, TableWarning)
-    warned = [entry.message for entry in caught if issubclass(entry.category, UserWarning)]
-    warned = [*map(TableWarning, encoder.doubts), *warned]
+    warned += [entry.message for entry in caught if issubclass(entry.category, UserWarning)]
     return Clustering(model, encoder, {}, [*notes, *encoder.notes], warned, _rows=kept, _polars=is_polars(table))
 
 

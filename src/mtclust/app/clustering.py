@@ -241,16 +241,14 @@ class Clustering:
 
     def row_columns(self) -> dict[str, Any]:
         """What is known of every row beside its cluster: how sure that is, and its cluster in its task alone."""
-        model = self.model
-        columns: dict[str, Any] = {}
-        if model.probabilities_ is not None:
-            columns["probability"] = model.probabilities_[np.arange(len(model.labels_)), model.labels_]
-        if getattr(model, "stability_", None) is not None:
-            columns["stability"] = model.stability_.rows
-        if model.outlier_scores_ is not None:
-            columns["outlier"] = model.outlier_scores_
-        columns["alone"] = self.named(model.single_task_labels_)
-        return columns
+        model, chosen = self.model, self.model.probabilities_
+        columns = {
+            "probability": None if chosen is None else chosen[np.arange(len(chosen)), model.labels_],
+            "stability": getattr(getattr(model, "stability_", None), "rows", None),
+            "outlier": model.outlier_scores_,
+            "alone": self.named(model.single_task_labels_),
+        }
+        return {name: values for name, values in columns.items() if values is not None}
 
     def exemplars(self) -> list[list[int]]:
         """Positions of a few typical rows of every cluster."""
@@ -375,8 +373,7 @@ class Clustering:
         """What :meth:`save` kept."""
         kept = extra["clustering"]
         names = {int(cluster): name for cluster, name in kept["names"].items()}
-        encoder = TableEncoder.from_dict(extra.get("table"))
-        return cls(model, encoder, names, list(kept["notes"]), _kept=dict(kept["tables"]))
+        return cls(model, TableEncoder.from_dict(extra.get("table")), names, list(kept["notes"]), _kept=kept["tables"])
 
     def __repr__(self) -> str:
         sizes = np.asarray(self.model.cluster_sizes_)
@@ -386,16 +383,13 @@ class Clustering:
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
 
-    # -- tables --------------------------------------------------------------------------------------------------------
-
     @cached_property
     def clusters_table(self) -> Any:
         """:attr:`clusters` in pandas."""
         if self._rows is None:
             return self._kept_table("clusters")
-        pandas = require("pandas", "cli")
-        model, sizes = self.model, np.asarray(self.model.cluster_sizes_)
-        C, index = self.n_clusters, self._index()
+        pandas, index = require("pandas", "cli"), self._index()
+        model, C, sizes = self.model, self.n_clusters, np.asarray(self.model.cluster_sizes_)
         columns: dict[str, Any] = {"rows": sizes.sum(axis=0), "share": sizes.sum(axis=0) / sizes.sum()}
         for task in words.natural_order(model.tasks_):
             columns[f"share in {model.tasks_[task]}"] = sizes[task] / sizes[task].sum()
@@ -427,14 +421,11 @@ class Clustering:
             columns["correlation" if kind == "correlation" else "similarity"] = alike
         particular: list[list[str]] = [[] for _ in sizes]
         for difference in words.comparable_differences(self):
-            if len(particular[difference.task]) < 2:
-                said = words.difference_in_words(difference, "this task", self.name(difference.cluster))
-                particular[difference.task].append(said)
-        columns["particular"] = ["; ".join(own) for own in particular]
+            said = words.difference_in_words(difference, "this task", self.name(difference.cluster))
+            particular[difference.task].append(said)
+        columns["particular"] = ["; ".join(own[:2]) for own in particular]
         frame = pandas.DataFrame(columns, index=pandas.Index([str(name) for name in model.tasks_], name="task"))
         return frame.iloc[words.natural_order(model.tasks_)]
-
-    # -- rows, names and kinds of tables -------------------------------------------------------------------------------
 
     def rows(self, what: str) -> Rows:
         """The rows that were clustered, for ``what`` needs them."""

@@ -87,18 +87,16 @@ def add_columns(parser: Any, name: str, words: str, metavar: str = "A,B,…") ->
     parser.add_argument(name, type=comma_list, action="extend", default=[], metavar=metavar, help=words)
 
 
-def add_flags(parser: Any, **flags: str) -> None:
-    """Options that are given or not, and what they do."""
-    for name, words in flags.items():
-        parser.add_argument("--" + name.replace("_", "-"), action="store_true", help=words)
+def add_flag(parser: Any, name: str, words: str, **more: Any) -> None:
+    """An option that is given or not."""
+    parser.add_argument(name, action="store_true", help=words, **more)
 
 
 def add_speech(parser: Any) -> None:
     """How a command speaks."""
-    add_flags(parser, quiet="no summary, no notes")
+    add_flag(parser, "--quiet", "no summary, no notes")
     # before the name of the command it is that of mtclust.app.cli.build_parser
-    words = "show what is under way, and the traceback of an error"
-    parser.add_argument("--verbose", action="store_true", default=argparse.SUPPRESS, help=words)
+    add_flag(parser, "--verbose", "show what is under way, and the traceback of an error", default=argparse.SUPPRESS)
 
 
 # -- fit ---------------------------------------------------------------------------------------------------------------
@@ -147,11 +145,8 @@ def _add_fit(commands: Any) -> None:
     files.add_argument("--date-format", metavar="FORMAT", help="such as %%d/%%m/%%Y; ISO and others are recognised")
     add_columns(files, "--missing", "further cells that mean 'not known', such as ?")
     written = parser.add_argument_group("what is written")
-    add_flags(
-        written,
-        overwrite="replace the results of an earlier run in DIR",
-        show_keys="show the key columns in the report; otherwise it shows row numbers only",
-    )
+    add_flag(written, "--overwrite", "replace the results of an earlier run in DIR")
+    add_flag(written, "--show-keys", "show the key columns in the report; otherwise it shows row numbers only")
     add_speech(written)
     parser.set_defaults(run=run_fit)
 
@@ -230,11 +225,8 @@ def _add_predict(commands: Any) -> None:
     which.add_argument("--task-column", metavar="COL", help="the column with the task; by default as in fit")
     which.add_argument("--task", metavar="NAME", help="the task of all rows")
     add_columns(parser, "--key", "columns that name a row: copied to the result", "COL,…")
-    add_flags(
-        parser,
-        new_task="cluster tasks that were not in fit as new tasks; else they are refused",
-        overwrite="replace FILE",
-    )
+    add_flag(parser, "--new-task", "cluster tasks that were not in fit as new tasks; else they are refused")
+    add_flag(parser, "--overwrite", "replace FILE")
     add_speech(parser)
     parser.set_defaults(run=run_predict)
 

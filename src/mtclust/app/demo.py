@@ -16,12 +16,9 @@ SHEETS = (0, 130, 256, 386, 516, 646, 776, 905, 1029, 1157, 1287, 1415, 1545, 16
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "demo", help="cluster real handwriting and compare with k-means; nothing is downloaded"
-    )
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", default=Path("mtclust-demo"), help="directory for table and results"
-    )
+    what = "cluster real handwriting and compare with k-means; nothing is downloaded"
+    parser, place = commands.add_parser("demo", help=what), Path("mtclust-demo")
+    parser.add_argument("--out", type=Path, metavar="DIR", default=place, help="directory for table and results")
     parser.set_defaults(run=run)
 
 

@@ -150,11 +150,12 @@ class Findings:
         differs = np.flatnonzero(self.differs[:, cluster])
         return sorted(differs.tolist(), key=lambda task: float(self.agreement[task, cluster]))
 
-    def in_task(self, cluster: int, task: int) -> list[Trait]:
-        """What sets a cluster apart in one task, the strongest first."""
+    def by_task(self, cluster: int, most: int) -> dict[int, list[Trait]]:
+        """What sets a cluster apart in each of the tasks that have the most of it, the strongest first."""
         effects, _ = self.moments.effects(cluster)
-        good = np.abs(np.nan_to_num(effects[task])) >= LEAST_EFFECT
-        return self._best(cluster, effects, good, effects[task], "task", task)
+        good, rows = np.abs(np.nan_to_num(effects)) >= LEAST_EFFECT, self.moments.counts[:, cluster]
+        tasks = [task for task in np.argsort(-rows, kind="stable").tolist()[:most] if rows[task]]
+        return {task: self._best(cluster, effects, good[task], effects[task], "task", task) for task in tasks}
 
     def _of_cluster(self, cluster: int) -> list[Trait]:
         """What holds in all tasks, else in most, else in all rows together."""
@@ -167,10 +168,12 @@ class Findings:
         mean, error = weight @ here, np.sqrt(np.sum((weight * errors[present]) ** 2))
         agreeing = weight @ (np.sign(here) == np.sign(mean))  # share of the cluster's rows
         strong = np.abs(mean) >= max(LEAST_EFFECT, _SURE * error)
-        found = self._best(cluster, effects, strong & (agreeing > 1 - 1e-9), mean, "all")
-        found = found or self._between(cluster, effects, mean)
-        found = found or self._best(cluster, effects, strong & (agreeing > 0.5), mean, "most")[: SHARED // 2]
-        return found or self._of_rows(cluster, effects)
+        return (
+            self._best(cluster, effects, strong & (agreeing > 1 - 1e-9), mean, "all")
+            or self._between(cluster, effects, mean)
+            or self._best(cluster, effects, strong & (agreeing > 0.5), mean, "most")[: SHARED // 2]
+            or self._of_rows(cluster, effects)
+        )
 
     def _best(
         self, cluster: int, effects: Array, good: NDArray[np.bool_], effect: Array, scope: str, task: int | None = None

@@ -26,11 +26,11 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from itertools import chain
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,10 +115,9 @@ class Facts:
         if self.n_clusters == 1:
             return "one"
         if self.doubted:
-            refuted = self.structure == "none" and self.stability is not None and not self._reproduced
-            return "none" if refuted else "doubtful"
-        tested = self.structure is not None and self.stability is not None
-        if not tested or not self.decided or not self.comparable or self.column:
+            return "none" if self.structure == "none" and not self._reproduced else "doubtful"
+        untested = self.structure is None or self.stability is None
+        if untested or not self.decided or not self.comparable or self.column:
             return "divided"
         return "overlapping" if self.separation < APART else "apart"
 
@@ -219,19 +218,18 @@ def choices(model: AfterFit) -> list[tuple[str, str, str]]:
     found.append(("kernel", kernel, chosen.get("reason", "set by the user")))
     given = not (isinstance(model.lambda1, str) and getattr(model, "lambda2", "auto") == "auto")
     why = "set by the user" if given else "a constant for this criterion and kernel"
-    first, two = chosen["lambda1"], f"{chosen['lambda2']:.3g}"
+    first, second = chosen["lambda1"], f"{chosen['lambda2']:.3g}"
     if isinstance(first, dict):
-        words = f"λ1 by task ({min(first.values()):.3g} to {max(first.values()):.3g}), λ2 = {two}"
+        words = f"λ1 by task ({min(first.values()):.3g} to {max(first.values()):.3g}), λ2 = {second}"
     else:
-        words = f"λ1 = λ2 = {two}" if f"{first:.3g}" == two else f"λ1 = {first:.3g}, λ2 = {two}"
+        words = f"λ1 = λ2 = {second}" if f"{first:.3g}" == second else f"λ1 = {first:.3g}, λ2 = {second}"
     return [*found, ("smoothness", words, why)]
 
 
 # -- what to be careful about ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Caution:
+class Caution(NamedTuple):
     """One thing to be careful about: a few words for it, and a sentence or two."""
 
     title: str
@@ -264,11 +262,8 @@ def cautions(
         _search(model), _unclear(facts), _number(model, facts, warned), _stability(facts), _apart(model),
         _sizes(model), _one_task_each(model), _outliers(model), _warnings(warned),
     )  # fmt: skip
-    called = names or {}
-    return [
-        replace(caution, text=re.sub(r"\bcluster (\d+)\b", lambda c: called.get(int(c[1]), c[0]), caution.text))
-        for caution in found
-    ]
+    called, cluster = names or {}, re.compile(r"\bcluster (\d+)\b")
+    return [Caution(title, cluster.sub(lambda c: called.get(int(c[1]), c[0]), text)) for title, text in found]
 
 
 def _search(model: AfterFit) -> Iterator[Caution]:
@@ -336,10 +331,8 @@ def _sizes(model: AfterFit) -> Iterator[Caution]:
     asked_for = not isinstance(model.sizes, str | Real | tuple)  # by a table of sizes
     if len(tiny) and total.sum() >= FEW_ROWS * len(total) and not asked_for:
         text = f"{listing([f'{total[c]} of {total.sum()} rows in cluster {c}' for c in tiny], _NAMED)}: too few to say "
-        fewer = advice(
-            'Try fewer clusters or sizes="balanced".', "Try fewer clusters (--clusters) or --sizes balanced."
-        )
-        yield Caution("Tiny clusters", f"{text}much about. {fewer}")
+        fewer = advice('clusters or sizes="balanced"', "clusters (--clusters) or --sizes balanced")
+        yield Caution("Tiny clusters", f"{text}much about. Try fewer {fewer}.")
     names, number = model.tasks_.tolist(), model.n_clusters if isinstance(model.n_clusters, Mapping) else {}
     rows = np.asarray(model.cluster_sizes_).sum(axis=1)
     small = [name for name, n in zip(names, rows) if n < FEW_ROWS * number.get(name, model.n_clusters_)]
@@ -368,16 +361,13 @@ def _one_task_each(model: AfterFit) -> Iterator[Caution]:
 def _number(model: AfterFit, facts: Facts, warned: Sequence[Any]) -> Iterator[Caution]:
     """The numbers that the data do not decide between and how to see the others, or that more may be there."""
     number = model.selection_.n_clusters
-    if facts.doubted:
-        return
+    texts = dict.fromkeys(str(warning) for warning in warned if isinstance(warning, ClusterNumberWarning))
     if not facts.decided:
         others = [str(other) for other in number.shown if other != number.chosen]
-        called = advice("n_clusters=", "--clusters ") + ", ".join(others[:-1]) + " or " * (len(others) > 1) + others[-1]
+        called = advice("n_clusters=", "--clusters ") + listing(others, len(others)).replace(" and ", " or ")
         see = f"To see {'the other' if len(others) == 1 else 'the others'}, cluster again with {called}."
-        yield Caution("Number of clusters", f"{number.reason}. {see}")
-        return
-    for text in dict.fromkeys(str(warning) for warning in warned if isinstance(warning, ClusterNumberWarning)):
-        yield Caution("Number of clusters", text)
+        texts = {f"{number.reason}. {see}": None}
+    yield from (Caution("Number of clusters", text) for text in texts if not facts.doubted)
 
 
 def _warnings(warned: Sequence[Any]) -> Iterator[Caution]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -104,10 +105,8 @@ def figure(value: float) -> str:
     size = abs(value)
     if size >= 1000:
         text = f"{value:,.0f}" if size < 1e9 else f"{value:.2e}"
-    elif size == 0:
-        text = "0"
     else:
-        text = f"{value:.2g}" if size < 1e-4 else f"{value:.3g}"
+        text = f"{value:.2g}" if 0 < size < 1e-4 else f"{value:z.3g}"
     return text.replace("-", "−")
 
 
@@ -146,10 +145,10 @@ def trait_in_words(trait: Trait) -> str:
         shares = [percent(float(np.clip(1 - feature.factor * mean, 0, 1))) for mean in (trait.inside, trait.outside)]
         return f"{feature.opposite} ({shares[0]}; others {shares[1]})"
     inside, outside = value_in_words(feature, trait.inside), value_in_words(feature, trait.outside)
-    higher, lower = _DIRECTIONS.get(feature.kind, ("", ""))
     if trait.scope == "between":
         return f"{feature.name} ({inside})"
-    return f"{higher if trait.effect > 0 else lower}{feature.name} ({inside}; others {outside})"
+    direction = _DIRECTIONS.get(feature.kind, ("", ""))[trait.effect <= 0]
+    return f"{direction}{feature.name} ({inside}; others {outside})"
 
 
 def cluster_in_words(found: Clustering, cluster: int) -> str:
@@ -158,12 +157,11 @@ def cluster_in_words(found: Clustering, cluster: int) -> str:
     if found.n_clusters == 1:
         return "all rows"
     if findings.differing(cluster):
-        rows = findings.moments.counts[:, cluster]
-        parts = []
-        for task in np.argsort(-rows, kind="stable")[:_PLACES]:
-            own = findings.in_task(cluster, int(task))
-            if rows[task] and own:
-                parts.append(f"in {found.task_words[task]} {traits_in_words(own, _NAMED - 1)}")
+        parts = [
+            f"in {found.task_words[task]} {traits_in_words(own, _NAMED - 1)}"
+            for task, own in findings.by_task(cluster, _PLACES).items()
+            if own
+        ]
         return "differs between tasks: " + "; ".join(parts)
     shared = findings.traits[cluster]
     if not shared:
@@ -244,14 +242,14 @@ def agreement_in_words(findings: Findings, task: int, cluster: int) -> str:
 def compared_in_words(found: Clustering, most: int) -> list[str]:
     """The most certain differences between the tasks, a task and a cluster at most twice, as sentences."""
     said: list[str] = []
-    times: dict[tuple[str, int], int] = {}
+    times: Counter[tuple[str, int]] = Counter()
     for difference in comparable_differences(found):
         places = ("task", difference.task), ("cluster", difference.cluster)
-        if len(said) < most and all(times.get(place, 0) < 2 for place in places):
+        if len(said) < most and all(times[place] < 2 for place in places):
             task = found.task_words[difference.task]
             sentence = difference_in_words(difference, task, found.name(difference.cluster))
             said.append(f"{sentence[0].upper()}{sentence[1:]}.")
-            times |= {place: times.get(place, 0) + 1 for place in places}
+            times.update(places)
     return said
 
 

@@ -128,12 +128,9 @@ def _decoded(saved: dict[str, Any], arrays: Arrays) -> Any:
             raise ValueError(f"{name!r} is no attribute of a fitted {cls.__name__}")
         setattr(model, name, decode(item, arrays))
     model._model, model._kept = decode(saved["decision"], arrays), decode(saved["kept"], arrays)
-    model.selection_ = Selection.of(_as_of_now(model.selection_))
+    chosen, sizes = model.selection_, model.selection_["sizes"]
+    if isinstance(sizes, dict) and "chosen" in sizes:  # in earlier formats they were a choice
+        chosen = chosen | {"sizes": sizes["chosen"]}
+    model.selection_ = Selection.of(chosen)
     check_model(model)
     return model
-
-
-def _as_of_now(selection: dict[str, Any]) -> dict[str, Any]:
-    """``selection_`` of an earlier format, whose sizes were a choice."""
-    sizes = selection["sizes"]
-    return selection | {"sizes": sizes["chosen"]} if isinstance(sizes, dict) and "chosen" in sizes else selection

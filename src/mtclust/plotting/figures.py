@@ -220,10 +220,8 @@ def plot_tasks(
             ax.set(xticks=[], yticks=[])
         for set_label, name in zip((ax.set_xlabel, ax.set_ylabel), axis_names):
             set_label(shown_name(name), fontsize="small", parse_math=False)
-    handles = [
-        require("matplotlib.lines", "plot").Line2D([], [], linestyle="", label=str(c), **cluster_style(int(c)))
-        for c in np.unique(clusters)
-    ]
+    line = require("matplotlib.lines", "plot").Line2D
+    handles = [line([], [], linestyle="", label=str(c), **cluster_style(int(c))) for c in np.unique(clusters)]
     place = {"loc": "outside right upper", "ncols": -(-len(handles) // 15)}
     panels[0].figure.legend(handles=handles, title="cluster", frameon=False, **place)
     return panels

@@ -11,7 +11,7 @@ not that says anything about the rows; where they go together with other columns
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -66,12 +66,28 @@ class NumberColumn:
     few: bool = False
 
     @classmethod
-    def learn(cls, cells: Cells, values: Array, form: NumberForm, scaling: str, tasks: Any) -> NumberColumn:
-        known = values[~cells.missing]
-        year = bool(np.all(known == np.rint(known)) and known.min() >= 1500 and known.max() <= 2200)
+    def learn(cls, cells: Cells, values: Array, form: NumberForm | str, scaling: str, tasks: Any) -> NumberColumn:
+        """Values are summed in the order of their size, so that the order of the rows changes no digit."""
+        known = np.sort(values[~cells.missing])
+        centre, scale = 0.0, 1.0
+        if scaling == "range":
+            centre, scale = float(known[0]), float(known[-1] - known[0])
+        elif scaling == "standard":
+            centre = float(known.mean())
+            far = max(known[-1] - centre, centre - known[0])  # whose square may be too large or too small
+            scale = float(far * np.sqrt(np.mean(((known - centre) / far) ** 2)))
+        fills: dict[str, float] = {}
+        if cells.missing.any():
+            medians = require("pandas", "cli").Series(values).groupby(tasks, observed=True).median().dropna()
+            fills = {str(task): float(median) for task, median in medians.items()}
+        fill = float(np.median(known))
+        if isinstance(form, str):  # of dates
+            light = CATEGORY_WEIGHT if scaling != "none" else 1.0
+            return cls(cells.name, centre, scale / light, fill, fills, form, few=True)
+        year = bool(np.all(known == np.rint(known)) and known[0] >= 1500 and known[-1] <= 2200)
         few = cells.distinct <= FEW_VALUES and len(known) >= ROWS_PER_VALUE * cells.distinct
-        weight = CATEGORY_WEIGHT if few and scaling == "standard" else 1.0
-        return cls(cells.name, *_scaled_and_filled(cells, values, scaling, weight, tasks), asdict(form), year, few)
+        light = CATEGORY_WEIGHT if few and scaling == "standard" else 1.0
+        return cls(cells.name, centre, scale / light, fill, fills, asdict(form), year, few)
 
     def _read(self, cells: Cells) -> tuple[Any, NDArray[np.bool_]]:
         """What the cells hold, None if some are something else, and which these are."""
@@ -105,35 +121,8 @@ class DateColumn(NumberColumn):
 
     kind: ClassVar[str] = "date"
 
-    @classmethod
-    def learn(cls, cells: Cells, values: Array, form: Any, scaling: str, tasks: Any) -> DateColumn:
-        weight = 1.0 if scaling == "none" else CATEGORY_WEIGHT
-        return cls(cells.name, *_scaled_and_filled(cells, values, scaling, weight, tasks), form, few=True)
-
     def _read(self, cells: Cells) -> tuple[Any, NDArray[np.bool_]]:
         return cells.dates(self.form), ~cells.missing
-
-
-def _scaled_and_filled(
-    cells: Cells, values: Array, scaling: str, weight: float, tasks: Any
-) -> tuple[float, float, float, dict[str, float]]:
-    """Centre and scale (by the weight of the column), the median of all rows, and of tasks if values are missing.
-
-    Values are summed in the order of their size, so that the order of the rows changes no digit.
-    """
-    known = np.sort(values[~cells.missing])
-    centre, scale = 0.0, 1.0
-    if scaling == "range":
-        centre, scale = float(known[0]), float(known[-1] - known[0])
-    elif scaling == "standard":
-        centre = float(known.mean())
-        far = max(known[-1] - centre, centre - known[0])  # whose square may be too large or too small
-        scale = float(far * np.sqrt(np.mean(((known - centre) / far) ** 2)))
-    fills: dict[str, float] = {}
-    if cells.missing.any():
-        medians = require("pandas", "cli").Series(values).groupby(tasks, observed=True).median().dropna()
-        fills = {str(task): float(median) for task, median in medians.items()}
-    return centre, scale / weight, float(np.median(known)), fills
 
 
 @dataclass(frozen=True)
@@ -176,11 +165,9 @@ class CategoryColumn:
 
     @property
     def features(self) -> list[Feature]:
-        shown = self.levels[1:] if len(self.levels) == 2 else self.levels
-        opposite = f"{self.name} = {self.levels[0]}" if len(self.levels) == 2 else ""
-        return [
-            Feature(f"{self.name} = {level}", self.kind, 0.0, self.scale, "", self.name, opposite) for level in shown
-        ]
+        names = [f"{self.name} = {level}" for level in self.levels]
+        shown, opposite = (names[1:], names[0]) if len(names) == 2 else (names, "")
+        return [Feature(name, self.kind, 0.0, self.scale, "", self.name, opposite) for name in shown]
 
 
 @dataclass(frozen=True)
@@ -293,9 +280,7 @@ def plane(rows: Any, tasks: NDArray[np.int64], sample: NDArray[np.int64]) -> Arr
 
 
 Column = NumberColumn | CategoryColumn | DateColumn | TextColumn | TopicColumn
-_KINDS: dict[str, type[Column]] = {
-    kind.kind: kind for kind in (NumberColumn, CategoryColumn, DateColumn, TextColumn, TopicColumn)
-}
+_KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in get_args(Column)}
 
 
 def column_to_dict(column: Column) -> dict[str, Any]:

@@ -114,8 +114,7 @@ class TableEncoder:
     def known(self, table: Table) -> NDArray[np.bool_] | None:
         """Which values of the matrix were in the table, of the others that were filled in; None where all were."""
         known = [
-            np.ones(len(table), dtype=bool) if isinstance(column, TextColumn) else ~cells.missing
-            for column, cells in zip(self.columns, self.cells(table))
+            ~cells.missing | isinstance(column, TextColumn) for column, cells in zip(self.columns, self.cells(table))
         ]
         if all(own.all() for own in known):
             return None
@@ -149,10 +148,11 @@ class TableEncoder:
 
     def describe(self) -> str:
         """The columns by kind, in words."""
-        kinds = {"number": ("number", ""), "category": ("category", "categories"), "date": ("date", "")}
-        kinds |= {"text": ("text column", ""), "topics": ("text", "")}
+        kinds = {"number": "number", "category": "category", "date": "date", "text": "text column", "topics": "text"}
         counts = Counter(column.kind for column in self.columns)
-        return listing([how_many(counts[kind], *words) for kind, words in kinds.items() if counts[kind]], len(kinds))
+        many = {"category": "categories"}
+        found = [how_many(counts[kind], one, many.get(kind, "")) for kind, one in kinds.items() if counts[kind]]
+        return listing(found, len(kinds))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that :meth:`transform` needs, in plain lists, numbers and strings."""
@@ -171,8 +171,7 @@ class TableEncoder:
             raise TableError("the model holds no encoding of a table that this version of mtclust reads; fit again.")
         try:
             columns = [column_from_dict(column) for column in saved["columns"]]
-            known = list(saved["missing"]), saved["task_column"], list(saved["notes"])
-            return cls(columns, *known)
+            return cls(columns, list(saved["missing"]), saved["task_column"], list(saved["notes"]))
         except (KeyError, TypeError) as error:
             raise TableError(f"the model's encoding is damaged ({error}); copy the file anew or fit again.") from error
 

@@ -253,11 +253,8 @@ class NumberForm:
         values = pandas.to_numeric(body + parts["exponent"], errors="coerce")  # not with more than one decimal mark
         values *= parts["magnitude"].map(_MAGNITUDES).fillna(1.0)
         negative = (parts["first_sign"] + parts["sign"]).isin(["-", "−"])
-        read = (
-            parts["number"]
-            & parts["unit"].isin(["", self.unit])
-            & parts["body"].str.fullmatch(_WITH_DECIMAL[self.decimal])
-        )
+        whole = parts["body"].str.fullmatch(_WITH_DECIMAL[self.decimal])
+        read = parts["number"] & parts["unit"].isin(["", self.unit]) & whole
         return np.asarray(values.where(~negative, -values).where(read), dtype=np.float64)
 
 
