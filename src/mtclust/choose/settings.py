@@ -153,10 +153,8 @@ def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = 100, leas
 
 def choose_settings(params: Params, given: Input, sample: Sample) -> Choice:
     """Choose what the parameters leave open, on the rows of a sample."""
-    index, lambdas = given.index, given_lambdas(params, given.index)
-    if lambdas is not None:
-        m = index.n_tasks
-        lambdas = lambdas[0][sample.tasks], lambdas[1] * params.lambda2_share(m) * m / len(sample.tasks)
+    index, found = given.index, given_lambdas(params, given.index)
+    lambdas = None if found is None else (found[0][sample.tasks], found[2] * index.n_tasks / len(sample.tasks))
     columns = index.columns if params.by_rows else None
     view = View(sample.rows, sample.index.offsets, sample.order, params.fit_intercept, columns)
     many = params.by_rows and in_many_directions(sample.rows, sample.index.offsets)
@@ -165,7 +163,8 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Choice:
         params.method_of(sample.index.n_tasks),
         params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", params.sizes_open,
         lambdas, _frames(params, given, sample), params.n_components, sample.index.names,
-        given.hints.of_rows(sample.positions_in(index), given.rows.shape[0]), params.coupling == "auto", many,
+        given.hints if sample.complete else given.hints.of_rows(sample.positions_in(index), given.rows.shape[0]),
+        params.coupling == "auto", many,
     )  # fmt: skip
     several = question.sizes_open or len(question.kernels) > 1 or len(question.frames) > 1
     begin = question.in_frame(question.frames[0]).view
@@ -181,14 +180,16 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Choice:
 
 
 def lambdas_of(params: Params, index: TaskIndex, choice: Choice) -> tuple[Array, float, float]:
-    """λ₁ by task and λ₂ with what was chosen, and the weight of its penalty: of λ₂, what a task alone gets of it."""
-    m = index.n_tasks
+    """The same with what was chosen."""
     if choice.frame != "task":  # then all rows are one task
         lambda1, lambda2 = choice.seen.lambdas or constant_lambdas(1, choice.spec, choice.criterion)
-        return np.repeat(lambda1, m), lambda2, lambda2
-    share = params.lambda2_share(m)
-    lambda1, lambda2 = given_lambdas(params, index) or constant_lambdas(m, choice.spec, choice.criterion, share)
-    return lambda1, lambda2, lambda2 * share
+        return np.repeat(lambda1, index.n_tasks), lambda2, lambda2
+    found = given_lambdas(params, index)
+    if found is None:
+        share = params.lambda2_share(index.n_tasks)
+        lambda1, lambda2 = constant_lambdas(index.n_tasks, choice.spec, choice.criterion, share)
+        found = lambda1, lambda2, lambda2 * share
+    return found
 
 
 def _frames(params: Params, given: Input, sample: Sample) -> tuple[Frame, ...]:
@@ -218,8 +219,8 @@ def rows_by_task(params: Params, rows: Any, index: TaskIndex) -> TaskIndex:
     return index.by_content(rows) if ordered else index
 
 
-def given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float] | None:
-    """λ₁ by task and λ₂ as they are given; where one is, the other is the same."""
+def given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float, float] | None:
+    """λ₁ by task, λ₂ and the weight of its penalty, as they are given; where one λ is, the other is the same."""
     lambda1, lambda2 = params.lambda1, None if params.lambda2 == "auto" else float(params.lambda2)
     if isinstance(lambda1, Mapping):
         values = np.array([float(value) for value in one_per_task("lambda1", lambda1, index.names)])
@@ -234,4 +235,4 @@ def given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float] | Non
     lambda2 = float(values.mean()) if lambda2 is None else lambda2
     if lambda2 == 0:
         raise ValueError("lambda1 is 0, and lambda2 is left to be the same, which leaves no ridge; give lambda2 > 0.")
-    return values, lambda2
+    return values, lambda2, lambda2 * params.lambda2_share(index.n_tasks)

@@ -336,7 +336,7 @@ class Fitting:
         """Set the attributes of a fitted estimator; ``n_clusters`` says how their number was chosen, where it was."""
         index, bounds, settings, outcome = self.index, self.problem.bounds, self.settings, self.outcome
         # which of many equal namings the search ends in is chance
-        free = outcome.model_codes is None and not outcome.named and (bounds.interchangeable() or bounds.movable)
+        free = outcome.relaxation is None and not outcome.named and (bounds.interchangeable() or bounds.movable)
         estimator.labels_, estimator.single_task_labels_, new_ids = index.with_plain_ids(
             outcome.point.labels, outcome.single.labels, bounds.n_clusters, free
         )
@@ -344,8 +344,7 @@ class Fitting:
             outcome = self.outcome = _renamed(outcome, new_ids)
         self._warn_of_search()
         problem, point = outcome.problem, outcome.point
-        codes = () if outcome.model_codes is None else (outcome.model_codes,)
-        model, moves, counts = problem.decision(point, *codes), settings.moves, problem.class_counts(point)
+        model, moves, counts = problem.decision(point), settings.moves, problem.class_counts(point)
         if settings.frame == "task":
             kept = problem.kept(point)
         else:  # one model for all tasks
@@ -390,16 +389,15 @@ class Fitting:
         )
         if outcome.relaxation is not None:
             self._store_relaxation(estimator)
-        self._store_confidence(estimator, codes)
+        self._store_confidence(estimator)
 
-    def _store_confidence(self, estimator: AfterFit, codes: tuple[Array, ...]) -> None:
+    def _store_confidence(self, estimator: AfterFit) -> None:
         """Find the temperature and ``probabilities_``; keep the rows that the rest is found from when it is read."""
         outcome, index, rows = self.outcome, self.index, self.given.rows
         stored = index.in_memory and rows.shape[0] <= ORDERED
         searched = outcome if stored else outcome.few or outcome
-        point = searched.point
-        scores = searched.problem.leave_one_out(point, *codes)
-        temperature = best_temperature(scores, np.asarray(point.labels, dtype=np.int64))
+        scores = searched.problem.leave_one_out(searched.point)
+        temperature = best_temperature(scores, np.asarray(searched.point.labels, dtype=np.int64))
         estimator._model = replace(estimator._model, temperature=temperature)
         estimator.probabilities_ = index.to_input_order(probabilities(scores, temperature)) if stored else None
         sample = judged_rows(rows, index)
@@ -410,7 +408,7 @@ class Fitting:
     def _warn_of_search(self) -> None:
         """Say that a search did not converge, or that its objective cannot be right."""
         point, settings = self.outcome.point, self.settings
-        if not point.converged and self.outcome.model_codes is None:  # max_cuts is no shortcoming but part of the model
+        if not point.converged and self.outcome.relaxation is None:  # max_cuts is no shortcoming but part of the model
             warn_user(
                 f"fit stopped after max_iter={self.options.max_iter} rounds with the objective at {point.value:.6g} "
                 f"and still falling by more than tol={self.options.tol:g} a round; raise max_iter or tol.",

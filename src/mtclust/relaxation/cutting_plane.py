@@ -245,9 +245,9 @@ def solve_cutting_plane(problem: Problem, options: CuttingPlaneOptions, rng: np.
     relaxation = Relaxation(codes, pools.split(mu), pool_labels, labels, scores, best.value, lower, n_cuts)
     found = history[n_cuts]["labels"]
     _, similarity = match_labels(problem.kernel, problem.offsets, found, problem.bounds)
-    point = Point(Fit(found, at, problem.bounds), best.value, list(history.values()), converged, n_cuts)
+    point = Point(Fit(found, at, problem.bounds), best.value, list(history.values()), converged, n_cuts, codes)
     single = replace(point, fit=Fit(labels, at, problem.bounds)) if coupling.learns else point
-    return Outcome(problem, point, single, similarity, model_codes=codes, relaxation=relaxation)
+    return Outcome(problem, point, single, similarity, relaxation=relaxation)
 
 
 def most_violated(alpha: Array, offsets: Labels, bounds: SizeBounds) -> Labels:

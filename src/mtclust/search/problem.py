@@ -53,6 +53,7 @@ class Point:
     history: list[dict[str, Any]] = field(default_factory=list)  # stage, step and objective
     converged: bool = False  # whether the last descent ended because a round gained less than ``tol``
     n_iter: int = 0  # rounds of all descents that led here
+    codes: Array | None = None  # what the models are fitted to, where that is not the labels (N × C)
 
     @property
     def labels(self) -> Any:
@@ -325,10 +326,10 @@ class Problem(Coupled):
 
     # -- what is kept --------------------------------------------------------------------------------------------
 
-    def decision(self, point: Point, codes: Array | None = None) -> DecisionModel:
-        """The model that scores new rows; ``codes`` are what it is fitted to, where these are not the labels."""
+    def decision(self, point: Point) -> DecisionModel:
+        """The model that scores new rows."""
         assert self.origin is not None
-        codes, present = self._fitted_to(point, codes)
+        codes, present = self._fitted_to(point)
         predictors = point.fit.at.predictors(codes)
         weights = self.criterion.decision_weights(point.fit.at, codes)
         if weights is not None:
@@ -336,13 +337,13 @@ class Problem(Coupled):
         model = build_model(self.origin, predictors, present)
         return model if weights is None else replace(model, intercept=model.intercept + weights[1])
 
-    def _fitted_to(self, point: Point, codes: Array | None) -> tuple[Array, NDArray[np.bool_]]:
+    def _fitted_to(self, point: Point) -> tuple[Array, NDArray[np.bool_]]:
         """What models are fitted to, and which clusters every task has.
 
         Labels that follow from the model, and not it from them, may be of any cluster.
         """
         present = self.bounds.fitted(point.labels, self.offsets).present
-        return (self.codes(point.labels), present) if codes is None else (codes, np.ones_like(present))
+        return (self.codes(point.labels), present) if point.codes is None else (point.codes, np.ones_like(present))
 
     def in_input_coordinates(self, D: Array) -> Array:
         """V D Vᵀ, where V holds the directions of the eigen-features in the space of X."""
@@ -355,22 +356,15 @@ class Problem(Coupled):
         V = rows.T @ self.features.projection / np.sqrt(centred.scale)
         return np.asarray(V @ D @ V.T)
 
-    def leave_one_out(self, point: Point, codes: Array | None = None) -> Array:
-        """Scores (N × C) of all rows, each from models that were fitted without it; −∞ for absent clusters.
-
-        ``codes`` as in :meth:`decision`.
-        """
+    def leave_one_out(self, point: Point) -> Array:
+        """Scores (N × C) of all rows, each from models that were fitted without it; −∞ for absent clusters."""
         assert self.origin is not None
-        codes, present = self._fitted_to(point, codes)
-        at = point.fit.at
+        (codes, present), at, task_of = self._fitted_to(point), point.fit.at, self.coupling.task_of
         result = predictions_left_out(at, codes, self.offsets, self.origin.centred.centred)
         weights = self.criterion.decision_weights(at, codes)
-        for i in range(self.n_tasks):
-            rows = self.rows(i)
-            if weights is not None:
-                result[rows] = result[rows] * weights[0][i] + weights[1][i]
-            result[rows] = np.where(present[i], result[rows], -np.inf)
-        return result
+        if weights is not None:
+            result = result * weights[0][task_of] + weights[1][task_of]
+        return np.where(present[task_of], result, -np.inf)
 
     def kept(self, point: Point) -> Any:
         from mtclust.search.new_task import KernelKept

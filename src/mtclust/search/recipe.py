@@ -62,7 +62,6 @@ class Outcome:
     single: Point  # every task alone, cluster ids common to all tasks
     similarity: Array  # V of the tasks alone (m × m)
     few: Outcome | None = None  # the search on a sample, where its labels were carried to all rows
-    model_codes: Array | None = None  # what the models are fitted to, where that is not the labels (N × C)
     relaxation: Any = None  # of the cutting-plane solver
     named: bool = False  # whether the ids of clusters come from known rows, so that they are not to be changed
 
