@@ -44,7 +44,7 @@ from mtclust.core.labels import (
 from mtclust.core.matching import match_labels
 from mtclust.core.order import information, on_a_grid
 from mtclust.search.problem import Method, Point, Problem, SearchOptions
-from mtclust.search.recipe import ROUGH, Outcome, first_relationship, released, solve
+from mtclust.search.recipe import LEADING, ROUGH, Outcome, first_relationship, released, solve
 from mtclust.util.messages import phase
 
 Array = NDArray[np.float64]
@@ -52,8 +52,6 @@ Labels = NDArray[np.int64]
 
 #: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and for J with the others
 RIDGE, NARROW_RIDGE = 0.125, 2.0**-8
-#: leading directions of rows that are only known through a kernel, and those that D weighs: its steps cost their cube
-_DIRECTIONS = 100
 #: labels of every task alone are taken only where their score leads by more than this
 CLEAR_LEAD = 1.0
 #: what known rows and pairs weigh beside the terms of the score
@@ -102,7 +100,7 @@ class Question:
         rows = self.view.rows
         if not self.by_rows or is_wide(rows):
             matrix = self.view.as_one_task().through(self.kernels[0]).centred.matrix
-            return eigen_features(matrix, _DIRECTIONS).values
+            return eigen_features(matrix, LEADING).values
         rows = rows.toarray() if sp.issparse(rows) else rows
         rows = rows[:, self.view.columns] if self.view.columns is not None else rows
         return on_a_grid(np.asarray(rows, dtype=np.float64), self.tasks)
@@ -148,7 +146,7 @@ class Question:
         lambda1, lambda2 = self.lambdas or constant_lambdas(self.n_tasks, spec, criterion)
         features = None
         if COUPLINGS[self.method].of_features:
-            features = eigen_features(seen.centred.matrix, self.n_components or _DIRECTIONS)
+            features = eigen_features(seen.centred.matrix, self.n_components or LEADING)
         return Problem(
             seen.centred.matrix, offsets, bounds, lambda1, lambda2, self.method, features, CRITERIA[criterion](),
             origin=seen,

@@ -36,14 +36,16 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 from sklearn.metrics import silhouette_score
 
+from mtclust.choose.frames import DIRECTIONS
 from mtclust.choose.record import NumberOfClusters
-from mtclust.choose.settings import taken
+from mtclust.choose.settings import LEAST_ROWS, taken
 from mtclust.core.criterion import indicators
-from mtclust.core.kernels import Kernel
+from mtclust.core.kernels import Kernel, centre_kernel, eigen_features
 from mtclust.core.labels import offsets_of
 from mtclust.core.tasks import TaskIndex, index_tasks
 from mtclust.core.validation import split_task_column
 from mtclust.exceptions import ClusterNumberWarning
+from mtclust.search.recipe import LEADING
 from mtclust.util.messages import option, phase, warn_user
 from mtclust.util.system import one_blas_thread
 
@@ -55,9 +57,8 @@ Offsets = NDArray[np.int64]
 
 #: candidates when none are given
 CANDIDATES = range(2, 13)
-#: rows that the number is chosen on; rows of a task at least, so that very many tasks are not all looked at; leading
-#: directions that clusters are found in
-ROWS, _ROWS_PER_TASK, DIRECTIONS = 400, 15, 10
+#: rows that the number is chosen on, of tasks with ``LEAST_ROWS`` each at least: very many are not all looked at
+ROWS = 400
 #: what decides, set on the sets decided on (docs/choosing.md): the cost of a cluster in units of the root of
 #: the largest gap; votes of seven, of all rows and six half-samples, that have to agree; the largest gap in units of
 #: its spread over rows without clusters
@@ -65,8 +66,6 @@ COST, AGREEING, CLEAR = 0.1, 5, 5.0
 _HALVES, _DRAWS = 6, 15
 #: the least spread of the gap that is believed
 _LEAST_SPREAD = 0.01
-#: more columns than this are replaced by as many leading directions
-_MOST_COLUMNS = 100
 
 
 @dataclass(frozen=True)
@@ -190,9 +189,9 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
         raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2 and <= {table.shape[0]}, the rows.")
     numbered = np.arange(table.shape[0])[:, None] if kernel == "precomputed" else table
     tasks = index.task_order
-    largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: ROWS // _ROWS_PER_TASK]]
+    largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: ROWS // LEAST_ROWS]]
     # the largest first, so that nothing depends on names
-    wanted = np.minimum(index.sizes[largest], max(_ROWS_PER_TASK, ROWS // len(largest)))
+    wanted = np.minimum(index.sizes[largest], max(LEAST_ROWS, ROWS // len(largest)))
     sample = taken(numbered, index, largest, index.first_rows(largest, wanted))
     rows, offsets = sample.rows, sample.index.offsets
     with one_blas_thread(), phase("choosing the number of clusters"):
@@ -201,7 +200,7 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
             matrix = table[chosen][:, chosen]
         elif not isinstance(kernel, str):
             matrix = Kernel("callable", function=kernel)(rows, rows)
-        elif rows.shape[1] > _MOST_COLUMNS:
+        elif rows.shape[1] > LEADING:
             matrix = rows @ rows.T
         else:
             rows = rows.toarray() if sp.issparse(rows) else rows
@@ -210,11 +209,9 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
             spread = centred.std(axis=0)
             digits = np.where(spread > 0, spread, 1.0) * 1e-6  # equal values stay equal with a little noise
             return _chosen(np.round(centred / digits) * digits, offsets, numbers)
-        matrix = np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix, dtype=np.float64)
-        matrix = matrix - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None] + matrix.mean()
-        values, vectors = (part[..., -_MOST_COLUMNS:] for part in np.linalg.eigh(matrix))
-        kept = values > 1e-10 * max(float(values[-1]), 0.0)
-        return _chosen(vectors[:, kept] * np.sqrt(values[kept]), offsets, numbers)
+        matrix = matrix.toarray() if sp.issparse(matrix) else matrix
+        centred = centre_kernel(matrix, offsets[[0, -1]], centre=True).matrix
+        return _chosen(eigen_features(centred, LEADING).values, offsets, numbers)
 
 
 def _chosen(rows: Array, offsets: Offsets, numbers: list[int]) -> ClusterNumberChoice:

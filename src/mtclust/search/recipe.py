@@ -34,8 +34,9 @@ Labels = NDArray[np.int64]
 
 #: smallest eigenvalue of the first Ω, relative to its largest possible (V has ones on its diagonal)
 _FIRST_EIGENVALUE = 0.02
-#: eigenvectors of the first Ω where tasks are very many
-_LEADING = 100
+#: leading directions that stand for all where these would cost too much: of the first Ω of very many tasks, of D, of
+#: rows that are only known through a kernel
+LEADING = 100
 #: rounds of restarts: the weight of the first Ω beside that of the best so far, and whether its seeds are the tasks
 #: alone or the best ends so far
 _ROUNDS = ((1.0, True), (0.2, True), (0.2, False))
@@ -108,8 +109,8 @@ def first_relationship(similarity: Array) -> Array:
     similarity = np.clip(similarity, 0.0, None)
     m = len(similarity)
     if m > EXACT_UP_TO:  # the leading ones, and one level for the others
-        eigenvalues, vectors = largest_eigenvectors(similarity, _LEADING, roughly=True)
-        level = max(_FIRST_EIGENVALUE, (m - float(eigenvalues.sum())) / (m - _LEADING))
+        eigenvalues, vectors = largest_eigenvectors(similarity, LEADING, roughly=True)
+        level = max(_FIRST_EIGENVALUE, (m - float(eigenvalues.sum())) / (m - LEADING))
         Omega = (vectors * np.maximum(eigenvalues - level, 0.0)) @ vectors.T
         Omega.flat[:: m + 1] += level
     else:
