@@ -23,7 +23,7 @@ from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS, Conditioned
 from mtclust.core.criterion import PaperObjective, indicators
 from mtclust.core.kernels import ROUNDING, EigenFeatures
-from mtclust.core.labels import SizeBounds, counts_by_task
+from mtclust.core.labels import SizeBounds, counts_by_task, tasks_of_rows
 from mtclust.core.matching import class_mean_products, match_means
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model, left_out
 from mtclust.search.descent import ExactLabels, descend
@@ -359,7 +359,7 @@ class Problem(Coupled):
     def leave_one_out(self, point: Point) -> Array:
         """Scores (N × C) of all rows, each from models that were fitted without it; −∞ for absent clusters."""
         assert self.origin is not None
-        (codes, present), at, task_of = self._fitted_to(point), point.fit.at, self.coupling.task_of
+        (codes, present), at, task_of = self._fitted_to(point), point.fit.at, tasks_of_rows(self.offsets)
         result = predictions_left_out(at, codes, self.offsets, self.origin.centred.centred)
         weights = self.criterion.decision_weights(at, codes)
         if weights is not None:
