@@ -151,7 +151,7 @@ def test_both_factorisations_answer_alike(method, lambda1, smallest):
     Phi = table.reshape(3, 18, -1)
     coupling = COUPLINGS[method](Phi.transpose(0, 2, 1) @ Phi / 9, offsets, np.array(lambda1), 0.1)
     columns, b = coupling.condition(Z), Phi.transpose(0, 2, 1) @ codes.reshape(3, 18, 3) / 9
-    W, Q = columns.models(b), columns.blocks()
+    W, Q = columns.models(b), columns.blocks
     assert objective(b, W) == pytest.approx(rows.objective(codes), rel=1e-10)
     pairs = [(rows.alpha(codes), (codes - (Phi @ W).reshape(54, 3)) / 9)]
     pairs += [(rows.block(i), (np.eye(18) - Phi[i] @ Q[i] @ Phi[i].T / 9) / 9) for i in range(3)]

@@ -58,7 +58,7 @@ def test_blocks_are_those_of_the_inverse(method, smallest):
     inverse, r = dense_inverse(example, Z), example.Phi.shape[1]
     for i in range(3):
         expected = inverse[i * r : (i + 1) * r, i * r : (i + 1) * r]
-        np.testing.assert_allclose(solver.blocks()[i], expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+        np.testing.assert_allclose(solver.blocks[i], expected, rtol=0, atol=1e-9 * np.abs(expected).max())
 
 
 def many_tasks(seed=0, m=8, d=4):
@@ -85,8 +85,8 @@ def test_spiked_omega_equals_the_same_omega_in_full(rank, flat):
     np.testing.assert_allclose(found.models(b), W, rtol=0, atol=1e-9 * np.abs(W).max())
     assert objective(b, found.models(b)) == pytest.approx(objective(b, W), rel=1e-10)
     for i in range(8):
-        block = expected.blocks()[i]
-        np.testing.assert_allclose(found.blocks()[i], block, rtol=0, atol=1e-9 * np.abs(block).max())
+        block = expected.blocks[i]
+        np.testing.assert_allclose(found.blocks[i], block, rtol=0, atol=1e-9 * np.abs(block).max())
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -179,16 +179,12 @@ class Solver:
     here every task stands alone, given Z: W_i = Q_i b_i.
     """
 
-    def __init__(self, Z: Any, blocks: Array) -> None:
-        self.Z, self._blocks = Z, blocks
+    def __init__(self, Z: Any, blocks: Any) -> None:
+        self.Z, self.blocks = Z, blocks  # Q_i of all tasks (m × r × r): their own blocks of the inverse
 
     def models(self, b: Array) -> Array:
         """W (m × r × C) of b (m × r × C)."""
-        return self._blocks @ b
-
-    def blocks(self) -> Array:
-        """Q_i of all tasks (m × r × r): their own blocks of the inverse."""
-        return self._blocks
+        return np.asarray(self.blocks @ b)
 
 
 class BaseCoupling(ABC):
@@ -419,7 +415,7 @@ class TaskSolver(Solver):
         return np.asarray(self._T @ W + self._flat_gain * own) if self._flat_gain else W
 
     @cached_property
-    def _own_blocks(self) -> Array:
+    def blocks(self) -> Array:
         (m, rho), r = self._V.shape, self._T.shape[1]
         lower, _ = lapack.dpotri(self._factor[0], lower=1)
         inverse = np.tril(lower) + np.tril(lower, -1).T
@@ -429,9 +425,6 @@ class TaskSolver(Solver):
             Q = self._flat_gain * self._T + self._T @ Q @ self._T.transpose(0, 2, 1)
             Q = 0.5 * (Q + Q.transpose(0, 2, 1))
         return Q
-
-    def blocks(self) -> Array:
-        return self._own_blocks
 
 
 class SharedFeatures(BaseCoupling):

@@ -28,13 +28,7 @@ _ENOUGH = 60.0
 
 
 def read_known(known: Any, n_rows: int) -> Labels | None:
-    """One cluster id per row, −1 where it is unknown; None where none is known.
-
-    Examples
-    --------
-    >>> read_known([0, None, 2, -1], 4).tolist()
-    [0, -1, 2, -1]
-    """
+    """One cluster id per row, −1 where it is unknown; None where none is known."""
     if known is None:
         return None
     values, missing = plain_ids(known, "known")

@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
-#: number of rows, mean and deviation of their columns
-Level = tuple[int, Array, Array]
 
 #: frequencies by which statistics of a column become its weights; cells of a key in a standard deviation
 _FREQUENCIES = np.array([[3.0, 1.7, 2.3], [1.9, 2.9, 1.3], [2.7, 1.1, 3.1]])
@@ -127,18 +125,7 @@ class Content:
 
 
 def content_order(X: Any, tasks: Integers | None = None, n_tasks: int = 1) -> Content:
-    """What a dense or sparse table, whose rows belong to numbered tasks, says of their order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(50, 3))
-    >>> turned = np.random.default_rng(1).permutation(50)
-    >>> first, second = content_order(X), content_order(X[turned][:, [2, 0, 1]])
-    >>> rows = np.zeros(50, dtype=int)
-    >>> bool(np.array_equal(X[first.of_rows(rows)], X[turned][second.of_rows(rows)]))
-    True
-    """
+    """What a dense or sparse table, whose rows belong to numbered tasks, says of their order."""
     tasks = np.zeros(X.shape[0], dtype=np.int64) if tasks is None else tasks
     if sp.issparse(X) and np.prod(X.shape) <= LARGEST_DENSE:
         X = X.toarray()
@@ -215,7 +202,7 @@ def _reversed_bits(numbers: NDArray[Any]) -> Hashes:
     return np.packbits(np.unpackbits(octets, axis=1, bitorder="little"), axis=1).view(">u8").ravel().astype(np.uint64)
 
 
-def _levels(rows: NDArray[Any], tasks: Integers) -> Level:
+def _levels(rows: NDArray[Any], tasks: Integers) -> tuple[int, Array, Array]:
     """Number, mean and deviation of rows; squares neither overflow nor vanish."""
     mean = rows.mean(axis=0, dtype=np.float64)
     apart = rows - mean
@@ -225,7 +212,7 @@ def _levels(rows: NDArray[Any], tasks: Integers) -> Level:
     return len(rows), mean, unit * np.sqrt(np.einsum("nd,nd->d", apart, apart) / len(rows))
 
 
-def _merged_levels(parts: list[Level]) -> Level:
+def _merged_levels(parts: list[tuple[int, Array, Array]]) -> tuple[int, Array, Array]:
     shares = np.array([n for n, _, _ in parts], dtype=float)[:, None]
     n = shares.sum()
     means, deviations = (np.stack([part[k] for part in parts]) for k in (1, 2))

@@ -316,13 +316,7 @@ def split_by_task(values: Any, tasks: Any) -> dict[Any, Any]:
 
 
 def plain_ids(ids: Any, argument: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Ids as numbers, strings, or times in microseconds, and which are missing; an error calls them ``argument``.
-
-    Examples
-    --------
-    >>> plain_ids(["a", None], "tasks"), plain_ids([date(2024, 1, 2)], "tasks")[0].dtype
-    ((array(['a', ''], dtype='<U1'), array([False,  True])), dtype('<M8[us]'))
-    """
+    """Ids as numbers, strings, or times in microseconds, and which are missing; an error calls them ``argument``."""
     if np.ma.isMaskedArray(ids):
         masked, ids = np.ma.getmaskarray(ids), ids.data.astype(object)
         ids[masked] = None

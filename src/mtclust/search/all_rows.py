@@ -218,7 +218,7 @@ class AllRows(Coupled):
     def leave_one_out(self, point: Point) -> Array:
         """Scores (N × C) of all rows, each from models without it, by its leverage (2/n_i)φ_jᵀQ_iφ_j."""
         fit, moments, offsets = point.fit, self.data.moments, self.offsets
-        C, blocks = self.n_clusters, point.fit.at.blocks()
+        C, blocks = self.n_clusters, point.fit.at.blocks
         W, weights = self.criterion.left_out_weights(fit)
         # the mean code of every task, where features are centred
         means = (fit.counts / moments.sizes[:, None]) @ self.criterion.codes(np.arange(C), C)
@@ -282,7 +282,7 @@ def scored_by(data: Data, offset: Array | None) -> Data:
 def rename(data: Data, point: Point, tasks: list[int], stage: str) -> None:
     """Rename the clusters of one task at a time where that lowers J: a matching of its b to what the others ask for."""
     fit = point.fit
-    renamed, blocks = False, fit.at.blocks()
+    renamed, blocks = False, fit.at.blocks
     profits = fit.b.transpose(0, 2, 1) @ (fit.W - blocks @ fit.b)
     as_they_are = np.all(profits <= np.einsum("icc->ic", profits)[:, :, None], axis=(1, 2))
     for i in tasks:
