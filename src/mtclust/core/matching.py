@@ -37,8 +37,8 @@ Array = NDArray[np.float64]
 
 #: with more tasks than this, whose class means are known in coordinates, pairs of tasks are not matched one by one
 _MANY_TASKS = 50
-#: sweeps that match each task again to all others, after the first matching: of few tasks and of many
-_SWEEPS, _SWEEPS_OF_MANY = 3, 5
+#: sweeps that match each task again to all others, after the first matching
+_SWEEPS = 5
 #: task means shorter than this share of the class means are rounding: the features are centred within tasks
 _CENTRED = 1e-6
 #: tasks more alike than this belong to one group
@@ -248,7 +248,7 @@ def _match_many(means: Array, counts: NDArray[np.int64], bounds: SizeBounds) -> 
         flat = named().reshape(m, -1)
         alike = flat @ flat[first]
         rest = [task for task in rest if alike[task] <= GROUP_SIMILARITY]
-    for _ in range(_SWEEPS_OF_MANY):
+    for _ in range(_SWEEPS):
         flat = named().reshape(m, -1)
         weights = np.maximum(flat @ flat.T, 0.0) ** 2
         np.fill_diagonal(weights, 0.0)
