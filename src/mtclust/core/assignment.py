@@ -21,9 +21,7 @@ Integers = NDArray[np.int64]
 #: up to this many rows augmenting paths alone are quicker than price sweeps
 _SMALL = 2000
 #: coordinate sweeps over the class prices; they gain little after that, the paths finish exactly
-_MAX_SWEEPS = 40
-#: a change of prices that moves about this many rows is left to the paths
-_ROWS_LEFT_TO_PATHS = 30.0
+_SWEEPS = 5
 
 
 def assign(cost: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, prices: ArrayLike | None = None) -> Integers:
@@ -56,23 +54,20 @@ def assign(cost: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, prices: Array
 
 def _class_prices(cost: Array, low: Integers, high: Integers, first: Array) -> Array:
     """Coordinate ascent on the dual: one class price at a time such that its cluster's size meets its bounds."""
-    n, n_clusters = cost.shape
-    spread, prices = float(np.ptp(cost)), first.copy()
+    prices = first.copy()
     columns = np.ascontiguousarray(cost.T)  # the smallest of a few rows is found quicker than of a few columns
     priced = columns + prices[:, None]
-    for _ in range(_MAX_SWEEPS):
-        largest_change = 0.0
-        for c in range(n_clusters):
+    for _ in range(_SWEEPS):
+        before = prices.copy()
+        for c in range(len(columns)):
             # a row prefers c while its lead over the best rival, with the price of c, is below 0
             priced[c] = np.inf
             lead = columns[c] - priced.min(axis=0)
             size = int(np.count_nonzero(lead < 0))
             wanted = int(np.clip(size, low[c], high[c]))
-            price = 0.0 if wanted == size else -_threshold(lead, wanted)
-            largest_change = max(largest_change, abs(price - prices[c]))
-            prices[c] = price
-            priced[c] = columns[c] + price
-        if largest_change * n <= _ROWS_LEFT_TO_PATHS * spread:
+            prices[c] = 0.0 if wanted == size else -_threshold(lead, wanted)
+            priced[c] = columns[c] + prices[c]
+        if np.array_equal(prices, before):
             break
     return prices
 
