@@ -17,6 +17,8 @@ WORDS = {
     "align": ("tasks are moved by offsets of their own", r"(choose|estimators)/.*"),
     "spread": ("a standard deviation", r".*:(check_)?spreads?"),
     "moves": ("offsets that are taken off the rows of tasks", r"(?!core/(criterion|compiled)|search/descent).*"),
+    "offsets": ("where the rows of every task begin; users read moves in task_offsets_", r"(?!choose/frames).*"),
+    "by_rows": ("rows are known, not only a kernel of them", r"(choose|estimators)/.*:by_rows"),
     "form": (
         "dual or primal: how the rows of a fit are held",
         r"(choose|estimators|distributed)/.*:(forms?|form_of)",

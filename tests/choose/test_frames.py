@@ -16,8 +16,8 @@ from mtclust.choose.frames import (
     described,
     directions,
     lengths,
+    moves_of_tasks,
     normal_scores,
-    offsets_of_tasks,
 )
 from mtclust.core.order import information
 from mtclust.exceptions import UncoupledWarning
@@ -144,12 +144,12 @@ def test_a_description_is_not_shorter_for_clusters_that_it_leaves_empty():
         assert four[frame] - three[frame] > 0.5 * 5 * np.log(360) / 360
 
 
-def test_offsets_are_the_shifts_of_tasks():
+def test_moves_are_the_shifts_of_tasks():
     X, y = rows(SKEWED, shift=2.0)
-    offsets = offsets_of_tasks(X, TASKS, y, 3)
+    moves = moves_of_tasks(X, TASKS, y, 3)
     true = 2.0 * np.array([[0, 0], [1, 1], [2, -1]])
-    np.testing.assert_allclose(offsets - offsets.mean(axis=0), true - true.mean(axis=0), atol=0.4)
-    np.testing.assert_allclose(offsets_of_tasks(X + 1e6, TASKS, y, 3), offsets, atol=1e-6)
+    np.testing.assert_allclose(moves - moves.mean(axis=0), true - true.mean(axis=0), atol=0.4)
+    np.testing.assert_allclose(moves_of_tasks(X + 1e6, TASKS, y, 3), moves, atol=1e-6)
     np.testing.assert_allclose(around_means(X, TASKS).reshape(3, 120, 2).mean(axis=1), 0.0, atol=1e-12)
 
 

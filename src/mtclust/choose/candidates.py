@@ -79,7 +79,7 @@ def propose(
         Y, E = frames.directions(X, tasks, C, said)
         labels_of = {(method, frame): labels for method, frame, labels in found}
         labels = frames.described(Y, E, tasks, [labels_of[start] for start in _STARTS_OF_EM], C)
-        X = X - frames.offsets_of_tasks(X, tasks, labels, C)[tasks]
+        X = X - frames.moves_of_tasks(X, tasks, labels, C)[tasks]
         found += [Candidate("EM with offsets", "aligned", labels), *pooled(X, C, said, "aligned")]
     return [own for own in found if own.frame in wanted], X
 

@@ -122,7 +122,7 @@ class Question:
             self, view=view, clusters=self.clusters[tasks], lambdas=lambdas, names=names, hints=hints
         ), rows  # fmt: skip
 
-    def in_frame(self, frame: Frame, offsets: Array | None = None) -> Question:
+    def in_frame(self, frame: Frame, moves: Array | None = None) -> Question:
         """The same question of all rows as one task; the ridge of a task alone stays as it is."""
         if frame == "task":
             return self
@@ -130,7 +130,7 @@ class Question:
         if self.lambdas is not None:
             lambdas = self.lambdas[0].mean(keepdims=True), self.n_tasks * self.lambdas[1]
         return replace(
-            self, view=self.view.as_one_task(offsets), clusters=self.clusters[:1], lambdas=lambdas, frames=(frame,),
+            self, view=self.view.as_one_task(moves), clusters=self.clusters[:1], lambdas=lambdas, frames=(frame,),
             names=None, method=self.method if COUPLINGS[self.method].of_features else "independent",
         )  # fmt: skip
 
@@ -232,15 +232,15 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     best, labels = ranked[0]
     # the frame of the shortest description of the rows with these labels
     free = question.n_tasks > 1 and one_number and best.frame != "own"
-    X, numbers, C, frame, offsets = question.X, question.tasks, question.n_clusters, question.frames[0], None
+    X, numbers, C, frame, moves = question.X, question.tasks, question.n_clusters, question.frames[0], None
     if not free:
         frame = "task"
     elif len(question.frames) > 1:
         length = frames.lengths(*frames.directions(X, numbers, C, information(X)), numbers, labels, C)
         frame = min(question.frames, key=lambda name: round(length[name], 6))
     if frame == "aligned":
-        offsets = frames.offsets_of_tasks(question.view.as_one_task().centred_rows[0], numbers, labels, C)
-    seen = question.in_frame(frame, offsets)
+        moves = frames.moves_of_tasks(question.view.as_one_task().centred_rows[0], numbers, labels, C)
+    seen = question.in_frame(frame, moves)
     # the kernel under which membership of left-out rows is predicted best
     alone = replace(seen, method="independent")
     problems = [alone.problem(spec, "E", labels) for spec in seen.kernels]
@@ -251,7 +251,7 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     if apart is not None and frame == "task" and COUPLINGS[question.method].learns:
         single = modelled(replace(question, method="independent"), spec, apart, options)
         outcome = replace(outcome, single=single.point)
-    return Choice(question, spec, "E", seen, frame, outcome, [tried for tried, _ in ranked], apart, offsets)
+    return Choice(question, spec, "E", seen, frame, outcome, [tried for tried, _ in ranked], apart, moves)
 
 
 def labellings(question: Question, options: SearchOptions) -> tuple[list[Candidate], Judge]:

@@ -81,10 +81,10 @@ def described(Y: Array, E: Array, tasks: Labels, starts: Sequence[Labels], n_clu
     """Labels of the shortest description with tasks that are moved, by EM from every start."""
     ends = [_em(around_means(Y, tasks), E, tasks, start, n_clusters) for start in starts]
     lengths = []
-    for length, labels in ends:  # as good ones differ in offsets, which far ones lengthen: they come from a Gaussian
-        offsets = offsets_of_tasks(Y, tasks, labels, n_clusters)
-        spread = float(np.log(np.mean(offsets**2) + np.finfo(float).tiny))
-        lengths.append(length + 0.5 * (offsets.size - offsets.shape[1]) * spread)
+    for length, labels in ends:  # as good ones differ in δ, which far ones lengthen: δ comes from a Gaussian
+        moves = moves_of_tasks(Y, tasks, labels, n_clusters)
+        spread = float(np.log(np.mean(moves**2) + np.finfo(float).tiny))
+        lengths.append(length + 0.5 * (moves.size - moves.shape[1]) * spread)
     return ends[int(np.round(lengths, 6).argmin())][1]
 
 
@@ -96,7 +96,7 @@ def _em(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int) -> t
     for _ in range(50):
         counts = B.T @ z
         in_clusters, sizes = z.T @ Y, counts.sum(axis=0)
-        mu, delta = _means_and_offsets(in_clusters, sums, counts)
+        mu, delta = _means_and_moves(in_clusters, sums, counts)
         A, in_clusters = Y - delta[tasks], in_clusters - counts.T @ delta
         cross = in_clusters.T @ mu
         squares = A.T @ A
@@ -119,24 +119,24 @@ def _em(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int) -> t
     return -likelihood, density.argmax(axis=1).astype(np.int64)
 
 
-def offsets_of_tasks(X: Array, tasks: Labels, labels: Labels, n_clusters: int) -> Array:
+def moves_of_tasks(X: Array, tasks: Labels, labels: Labels, n_clusters: int) -> Array:
     """δ (m × d): how far tasks are moved."""
     m = int(tasks.max()) + 1
     cells = indicators(tasks * n_clusters + labels, m * n_clusters)
     sums = (cells.T @ X).reshape(m, n_clusters, -1)
-    return offsets_by_sums(sums, cells.sum(axis=0).reshape(m, n_clusters))
+    return moves_by_sums(sums, cells.sum(axis=0).reshape(m, n_clusters))
 
 
-def offsets_by_sums(sums: Array, counts: Array) -> Array:
+def moves_by_sums(sums: Array, counts: Array) -> Array:
     """The same from the sums (m × C × d) of the rows of every cluster in every task, and their counts (m × C)."""
     sizes = counts.sum(axis=1)
     means = sums.sum(axis=1) / sizes[:, None]
     around = sums - counts[:, :, None] * means[:, None, :]
-    offsets = _means_and_offsets(around.sum(axis=0), around.sum(axis=1), counts)[1]
-    return np.asarray(means - sizes @ means / sizes.sum() + offsets)
+    moves = _means_and_moves(around.sum(axis=0), around.sum(axis=1), counts)[1]
+    return np.asarray(means - sizes @ means / sizes.sum() + moves)
 
 
-def _means_and_offsets(in_clusters: Array, in_tasks: Array, counts: Array) -> tuple[Array, Array]:
+def _means_and_moves(in_clusters: Array, in_tasks: Array, counts: Array) -> tuple[Array, Array]:
     """μ (C × d) and δ (m × d), from sums of rows and counts (m × C); a row at δ = 0 for every task settles them."""
     m, C = counts.shape
     system = np.zeros((C + m, C + m))

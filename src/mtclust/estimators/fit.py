@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.choose.choice import bounds_of_labels, modelled
 from mtclust.choose.coupling import decide_coupling, decision_of_relaxation
-from mtclust.choose.frames import offsets_by_sums
+from mtclust.choose.frames import moves_by_sums
 from mtclust.choose.record import CouplingDecision, NumberOfClusters, Selection
 from mtclust.choose.settings import (
     EFFORT,
@@ -126,7 +126,7 @@ class Fitting:
                 moves[task] = rows.mean(axis=0) - sampled.mean(axis=0)
                 for _ in range(5):
                     moves[task] = (rows - means[model.clusters(rows - moves[task])]).mean(axis=0)
-        moves = offsets_by_sums(*self.index.over(given.rows)(partial(_sums_in_clusters, model, moves, C), added))
+        moves = moves_by_sums(*self.index.over(given.rows)(partial(_sums_in_clusters, model, moves, C), added))
         self.settings = replace(settings, moves=moves)
 
     def _problem(self) -> Any:

@@ -225,8 +225,8 @@ def _check_records(name: str, value: Any, sizes: Sizes) -> None:
         linear = value.rows is None and value.kernel.kind == "linear"
         if value.rows is None and value.kernel.kind == "rbf":
             raise ValueError(f"{name} has no rows")
-        by_rows = "m n C" if value.rows is None else "m N C"
-        Array(FLOAT, "m C d" if linear else by_rows).check(f"{name}.coefficients", value.coefficients, sizes)
+        per_row = "m n C" if value.rows is None else "m N C"
+        Array(FLOAT, "m C d" if linear else per_row).check(f"{name}.coefficients", value.coefficients, sizes)
     elif type(value) is FeatureMap:
         if value.landmarks is None and value.kernel.kind != "linear":
             raise ValueError("it has no landmarks")
