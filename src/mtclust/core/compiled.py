@@ -13,7 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from mtclust.core.order import FIRST, SECOND, STEP
+from mtclust.core.order import MIXING
 from mtclust.util.messages import LOGGER
 
 
@@ -44,10 +44,10 @@ def njit(function: Callable[..., Any]) -> Any:
 @njit
 def _next(state):  # type: ignore[no-untyped-def]
     """One step of splitmix64: 64 random bits; ``state`` is an array of one uint64."""
-    state[0] += STEP
+    state[0] += MIXING[0]
     z = state[0]
-    z = (z ^ (z >> np.uint64(30))) * FIRST
-    z = (z ^ (z >> np.uint64(27))) * SECOND
+    z = (z ^ (z >> np.uint64(30))) * MIXING[1]
+    z = (z ^ (z >> np.uint64(27))) * MIXING[2]
     return z ^ (z >> np.uint64(31))
 
 

@@ -236,13 +236,13 @@ class BaseCoupling(ABC):
     def solver(self, Z: Any) -> Solver:
         """The system of the models, factorised."""
 
-    @abstractmethod
     def closed_form(self, W: Array) -> Any:
-        """The coupling matrix that is optimal for models W (m × r × C)."""
+        """The coupling matrix that is optimal for models W (m × r × C); where none is learned, of tasks alone."""
+        return self.uncoupled()
 
-    @abstractmethod
     def closed_form_of_rows(self, Z: Array, alpha: Array) -> Array:
         """The same for the models that α of all rows has under Z."""
+        return Z
 
     def predictors(self, Z: Array, alpha: Array) -> Array:
         """W of (25), as coefficients of the rows (m × N × C)."""
@@ -265,12 +265,6 @@ class Independent(BaseCoupling):
         """(A_i + λ_i I)⁻¹, whatever Z is."""
         ridges = self.ridge[:, None, None] * np.eye(self.kernel.shape[1])
         return np.linalg.inv(self.kernel + ridges).astype(np.float64, copy=False)
-
-    def closed_form(self, W: Array) -> Array:
-        return self.uncoupled()
-
-    def closed_form_of_rows(self, Z: Array, alpha: Array) -> Array:
-        return Z
 
 
 class Relationship(BaseCoupling):

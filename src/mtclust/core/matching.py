@@ -39,8 +39,6 @@ Array = NDArray[np.float64]
 _MANY_TASKS = 50
 #: sweeps that match each task again to all others, after the first matching
 _SWEEPS = 5
-#: task means shorter than this share of the class means are rounding: the features are centred within tasks
-_CENTRED = 1e-6
 #: tasks more alike than this belong to one group
 GROUP_SIMILARITY = 0.5
 
@@ -181,14 +179,11 @@ def _shifted_products(products: Array, sizes: NDArray[np.int64], i: int, k: int)
     ours, theirs = np.flatnonzero(sizes[i]), np.flatnonzero(sizes[k])
     a, b = points[:n_clusters][ours], points[n_clusters:][theirs]
     centres = np.stack([sizes[i, ours] @ a / sizes[i].sum(), sizes[k, theirs] @ b / sizes[k].sum()])
-    centred = bool(np.linalg.norm(centres) <= _CENTRED * np.linalg.norm(points))
+    # means of tasks that are rounding: the features are centred within tasks
+    centred = bool(np.sum(centres**2) <= ROUNDING * np.sum(points**2))
     matched, shift = _nearest_subset(a, b, centred)
     nearness = np.zeros((n_clusters, n_clusters))
-    matched_b = b[matched]
-    if centred:
-        a_own, b_own = a - a.mean(axis=0), matched_b - matched_b.mean(axis=0)
-    else:
-        a_own, b_own = a, matched_b
+    a_own, b_own = (part - part.mean(axis=0) if centred else part for part in (a, b[matched]))
     squares = float(np.sum(a_own**2)), float(np.sum(b_own**2))
     typical = 0.5 * sum(squares) / len(a)
     norm = np.sqrt(squares[0] * squares[1])

@@ -157,9 +157,7 @@ def build_model(origin: KernelOrigin, predictors: Array, present: NDArray[np.boo
     (:meth:`mtclust.core.coupling.Conditioned.predictors`), ``present`` (m × C) says which clusters a task has.
     """
     kernel, rows, centred = origin.kernel, origin.rows, origin.centred
-    coefficients = np.zeros_like(predictors)
-    if centred.scale > 0:
-        coefficients = predictors / centred.scale
+    coefficients = predictors / centred.scale if centred.scale > 0 else np.zeros_like(predictors)
     if centred.centred:
         sizes = np.diff(centred.offsets)
         means = np.add.reduceat(coefficients, centred.offsets[:-1], axis=1) / sizes[:, None]

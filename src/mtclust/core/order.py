@@ -28,14 +28,14 @@ _FREQUENCIES = np.array([[3.0, 1.7, 2.3], [1.9, 2.9, 1.3], [2.7, 1.1, 3.1]])
 _CELLS = 64.0
 #: digits after which keys and weights of columns count as equal
 _DIGITS = 9
-#: columns of which correlations are taken, and cells that are held at once
-_MOST_COLUMNS, _CELLS_AT_ONCE = 500, 250_000
+#: cells that are held at once; of more columns than have so many correlations none are taken
+_CELLS_AT_ONCE = 250_000
 #: cells of a sparse table that is made dense
 LARGEST_DENSE = 2_000_000
 #: deviations below this share of the largest one count for nothing; keys are no larger than its inverse
 _SMALLEST = 1e-6
-#: odd constants of a mixing function (splitmix64)
-STEP, FIRST, SECOND = (np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+#: odd constants of a mixing function (splitmix64): its step and its two factors
+MIXING = tuple(np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
 Merge = Callable[[list[Any]], Any]
@@ -117,8 +117,8 @@ class Content:
         hashes = np.zeros(len(keys), dtype=np.uint64)
         for column in np.floor(keys[:, :3] * _CELLS + 0.5).astype(np.int64).astype(np.uint64).T:
             hashes += column + np.uint64(1)  # numbers that look random (splitmix64)
-            hashes *= STEP
-            for shift, factor in ((30, FIRST), (27, SECOND), (31, np.uint64(1))):
+            hashes *= MIXING[0]
+            for shift, factor in ((30, MIXING[1]), (27, MIXING[2]), (31, np.uint64(1))):
                 hashes ^= hashes >> np.uint64(shift)
                 hashes *= factor
         return hashes, np.rint((keys[:, :3].sum(axis=1) + _SMALLEST * keys[:, 3]) * 10.0**_DIGITS).astype(np.int64)
@@ -231,7 +231,7 @@ def _powers(mean: Array, scale: Array, rows: NDArray[Any], tasks: Integers) -> t
         np.einsum("nd,nd->d", squares, z),
         np.einsum("nd,nd->d", squares, squares),
         z.T @ squares.mean(axis=1),
-        z.T @ z if d <= _MOST_COLUMNS else np.zeros((d, 1)),
+        z.T @ z if d * d <= _CELLS_AT_ONCE else np.zeros((d, 1)),
     )
 
 

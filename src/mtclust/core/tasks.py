@@ -29,8 +29,6 @@ from mtclust.util.messages import listing
 _FEW_TASKS = 20
 #: up to so many rows are put in the order of their content
 ORDERED = 20_000
-#: characters of ids that are held in numpy's strings, where all take as much as the longest
-_SHORT = 64
 
 
 @dataclass(frozen=True)
@@ -349,12 +347,10 @@ def plain_ids(ids: Any, argument: str) -> tuple[NDArray[Any], NDArray[np.bool_]]
 
 
 def strings_of(ids: Any) -> NDArray[Any]:
-    """Ids as strings: of numpy's fixed length where all are short, otherwise as objects, which cost what they are.
-
-    Numpy's own strings would lose a NUL at the end.
-    """
+    """Ids as strings: of numpy's fixed length where all are short, otherwise as objects, which cost what they are."""
     strings = [str(value) for value in ids]
-    plain = all(len(string) <= _SHORT and string[-1:] != "\0" for string in strings)
+    # numpy's strings take as much as the longest, and lose a NUL at the end
+    plain = all(len(string) <= 64 and string[-1:] != "\0" for string in strings)
     return np.array(strings, dtype=str if plain else object)
 
 
