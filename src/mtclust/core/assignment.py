@@ -3,9 +3,9 @@ r"""Exact assignment of rows to clusters whose sizes are bounded.
 .. math:: \min_Z \langle A, Z\rangle, \quad Z \in \{0,1\}^{n\times C},\; Z1 = 1,\; L \le Z^T1 \le U
 
 is a transportation problem: totally unimodular, so the integer optimum is the optimum of the linear program, and with
-cost A = α it is the most violated labelling of the paper's cutting planes. It is solved
-by class prices (rows take the cluster with the lowest cost + price) and finished by shortest augmenting paths between
-clusters. Taking the nC entries greedily in sorted order, as is sometimes done, is wrong for C ≥ 3.
+cost A = α it is the most violated labelling of the paper's cutting planes. It is solved by class prices (rows take the
+cluster with the lowest cost + price) and finished by shortest augmenting paths between clusters. Taking the nC entries
+greedily in sorted order, as is sometimes done, is wrong for C ≥ 3.
 """
 
 from __future__ import annotations

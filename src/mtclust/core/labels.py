@@ -128,27 +128,22 @@ class SizeBounds:
 
         Ids without rows stay as they are as far as possible.
         """
-        lower, upper = self.lower[task], self.upper[task]
-        present = upper > 0
-        if not self.movable or np.all(present | ~used):
-            return lower, upper
-        # used ids first, then those the task has anyway, then the rest; bounds of clusters it has before [0, 0]
-        ids = np.argsort(np.where(used, 0, np.where(present, 1, 2)), kind="stable")
-        bounds = np.argsort(~present, kind="stable")
-        new_lower, new_upper = np.empty_like(lower), np.empty_like(upper)
-        new_lower[ids], new_upper[ids] = lower[bounds], upper[bounds]
-        return new_lower, new_upper
+        here = self.restrict([task]).fitted_to(used[None])
+        return here.lower[0], here.upper[0]
 
     def fitted(self, labels: NDArray[np.int64], offsets: NDArray[np.int64]) -> SizeBounds:
         """The bounds with each task's clusters where the labels of the sorted rows have them, if movable."""
         return self.fitted_to(counts_by_task(labels, offsets, self.n_clusters)) if self.movable else self
 
-    def fitted_to(self, counts: NDArray[np.int64]) -> SizeBounds:
+    def fitted_to(self, counts: NDArray[Any]) -> SizeBounds:
         """The same from the cluster sizes (m × C) of the labels."""
         if not self.movable:
             return self
-        rows = [self.row(i, used) for i, used in enumerate(counts > 0)]
-        return SizeBounds(np.stack([lower for lower, _ in rows]), np.stack([upper for _, upper in rows]), True)
+        # used ids first, then those a task has anyway, then the rest; clusters that it has before the others
+        ids = np.argsort(np.where(counts > 0, 0, np.where(self.present, 1, 2)), axis=1, kind="stable")
+        clusters, new_ids = np.argsort(~self.present, axis=1, kind="stable"), np.empty_like(ids)
+        np.put_along_axis(new_ids, clusters, ids, axis=1)
+        return self.renamed(new_ids)
 
     def respects(self, task: int, counts: NDArray[np.int64]) -> bool:
         """Whether cluster sizes of a task lie within its bounds."""
