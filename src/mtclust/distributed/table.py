@@ -50,12 +50,13 @@ def read(
     described = X._meta if is_frame else np.empty((0, X.shape[1]))
     _check_feature_names(estimator, described, reset=reset)
     _check_n_features(estimator, described, reset=reset)
-    # ids and rows come from the same partitions: reading one column alone may be planned with other partitions
-    parts, ids, lengths = list(X.to_delayed()) if is_frame else [], [], None
+    whole, ids, lengths, columns = X, None, None, None
     if column is not None:
         X, tasks = split_task_column(X, column)
     if is_frame:
-        columns = list(X.columns)
+        parts, columns = list(whole.to_delayed()), list(X.columns)
+        if column is not None:  # from the same partitions: reading one column alone may be planned with other ones
+            ids = [engine.step(operator.getitem, part, column) for part in parts]
         dtypes = [X.dtypes[name] for name in columns]
         wrong = [name for name, kind in zip(columns, dtypes) if getattr(kind, "kind", "O") not in "fiub"]
         if wrong or not columns:
@@ -65,19 +66,16 @@ def read(
                 if wrong
                 else "X has no feature columns."
             )
-        if column is not None:
-            ids = [engine.step(operator.getitem, part, column) for part in parts]
     else:
-        columns, dtypes = None, [X.dtype]
         if not isinstance(X._meta, np.ndarray) or X.dtype.kind not in "fiub":
             raise TypeError(
                 f"X is a Dask array of {type(X._meta).__name__} chunks with dtype {X.dtype}; expected dense chunks of "
                 "real numbers. Use X.map_blocks(lambda block: block.toarray()) for sparse chunks."
             )
-        X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+        X, dtypes = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X, [X.dtype]
         lengths = None if np.isnan(X.shape[0]) else [int(n) for n in X.chunks[0]]
         parts = list(X.to_delayed().ravel())
-    if not ids:
+    if ids is None:
         lengths = lengths_of(engine, parts, lengths)
         ids = _cut(engine, tasks, lengths)
     dtype = np.float32 if all(kind == np.float32 for kind in dtypes) else np.float64
