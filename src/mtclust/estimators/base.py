@@ -224,11 +224,11 @@ class MultitaskClusterer(AfterFit):
 
     def _clusters_per_task(self, index: TaskIndex, choice: ClusterNumberChoice | None) -> NDArray[np.int64]:
         """The number of clusters of every task from the one that was chosen, a number or a mapping task → number."""
-        n, names = int(index.sizes.sum()), index.names.tolist()
+        n = int(index.sizes.sum())
         given: Any = self.n_clusters if choice is None else choice.n_clusters
         if isinstance(given, Mapping):
             given = one_per_task("n_clusters", given, index.names)
-            for name, value in zip(names, given):
+            for name, value in zip(index.names.tolist(), given):
                 if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                     raise ValueError(
                         f"n_clusters must hold whole numbers >= 1, one per task; got {value!r} for task {name!r}."
@@ -244,8 +244,8 @@ class MultitaskClusterer(AfterFit):
                 f'solver="cutting-plane" needs the same number of clusters in all tasks; got n_clusters='
                 f'{dict(self.n_clusters)}. Use solver="exchange".'
             )
-        small = [name for name, short in zip(names, index.sizes < clusters) if short]
-        if len(small):
+        small = index.names[index.sizes < clusters].tolist()
+        if small:
             warn_user(
                 f"{len(small)} of {index.n_tasks} tasks have fewer rows than n_clusters={self.n_clusters} "
                 f"(first: {small[0]!r}); some of their clusters stay empty"

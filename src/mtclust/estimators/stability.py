@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
@@ -34,6 +33,7 @@ from mtclust.core.labels import (
     same_for_all_clusters,
     tasks_of_rows,
 )
+from mtclust.core.matching import best_relabelling, pair_counts
 from mtclust.core.tasks import index_tasks
 from mtclust.core.validation import generator_of, read_known_rows
 from mtclust.distributed import is_dask
@@ -131,16 +131,12 @@ def compared(
     jaccards, times, rand = np.zeros(C), np.zeros(C), []
     for rows, anew in refits:
         own = labels[rows]
-        pairs = np.zeros((C, C))
-        np.add.at(pairs, (anew, own), 1.0)
-        found, names = linear_sum_assignment(-pairs)
-        renamed = np.empty(C, dtype=np.int64)
-        renamed[found] = names
+        pairs = pair_counts(anew, own, C)
         seen[rows] += 1
-        agreed[rows] += renamed[anew] == own
+        agreed[rows] += best_relabelling(pairs)[anew] == own
         union = pairs.sum(axis=1)[:, None] + pairs.sum(axis=0) - pairs
         there = pairs.sum(axis=0) > 0
-        jaccards[there] += (pairs / np.maximum(union, 1.0)).max(axis=0)[there]
+        jaccards[there] += (pairs / np.maximum(union, 1)).max(axis=0)[there]
         times += there
         by_task = [task_of[rows] == i for i in np.unique(task_of[rows])]
         rand.append(np.mean([adjusted_rand_score(own[mine], anew[mine]) for mine in by_task]))
