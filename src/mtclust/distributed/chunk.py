@@ -78,42 +78,37 @@ def over_rows(raw: Any, task_numbers: NDArray[Any], reading: Reading, read: Any,
     return merge([read(rows[a : a + step], numbers[a : a + step]) for a in range(0, max(len(rows), 1), step)])
 
 
-#: hashes of the rows of every task of a chunk
-TaskHashes = dict[int, Hashes]
-
-
-def hashes_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, content: Content, tasks: list[int]) -> TaskHashes:
-    """Of the rows of some tasks."""
+def hashes_of(
+    raw: Any, task_numbers: NDArray[Any], reading: Reading, content: Content, tasks: list[int]
+) -> dict[int, tuple[Hashes, Positions]]:
+    """Of the rows of some tasks, with the numbers that sort rows of one hash."""
     order, offsets = by_task(task_numbers, reading)
-    found = over_rows(raw, task_numbers, reading, lambda rows, _: content.both_hashes(rows)[0], np.concatenate)
-    hashes = found[order]
-    return {task: hashes[offsets[task] : offsets[task + 1]] for task in tasks}
+    blocks = over_rows(raw, task_numbers, reading, lambda rows, _: content.both_hashes(rows), list)
+    hashes, finer = (np.concatenate(parts)[order] for parts in zip(*blocks))
+    return {task: (hashes[a:b], finer[a:b]) for task, a, b in zip(tasks, offsets[tasks], offsets[1:][tasks])}
 
 
-def likely_hashes(hashes: TaskHashes, asked: dict[int, tuple[int, int]]) -> TaskHashes:
+def likely_hashes(hashes: dict[int, tuple[Hashes, Positions]], asked: dict[int, tuple[int, int]]) -> dict[int, Hashes]:
     """For some tasks, of which the size and the leading zeros are given, the hashes that may come first."""
-    return {i: likely(hashes[i], bits, n / max(len(hashes[i]), 1))[0] for i, (n, bits) in asked.items()}
+    return {i: likely(hashes[i][0], bits, n / max(len(hashes[i][0]), 1))[0] for i, (n, bits) in asked.items()}
 
 
-def merge_hashes(parts: list[TaskHashes]) -> TaskHashes:
+def merge_hashes(parts: list[dict[int, Hashes]]) -> dict[int, Hashes]:
     return {task: np.unique(np.concatenate([part[task] for part in parts])) for task in parts[0]}
 
 
 def rows_with_hashes(
-    raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Reading, content: Content, hashes: TaskHashes,
-    asked: TaskHashes, most: dict[int, int],
-) -> dict[int, tuple[Positions, Hashes, Positions, Positions]]:  # fmt: skip
+    hashes: dict[int, tuple[Hashes, Positions]], base: Positions, asked: dict[int, Hashes], most: dict[int, int]
+) -> dict[int, tuple[Positions, Hashes, Positions, Positions]]:
     """For some tasks how many rows have which hash; of ``most`` of each their hashes, finer numbers and positions."""
-    (order, offsets), rows = by_task(task_numbers, reading), rows_of(raw, reading)
     found = {}
     for task, these in asked.items():
-        places = np.flatnonzero(np.isin(hashes[task], these))
-        h, fine = hashes[task][places], content.both_hashes(rows[order[offsets[task] + places]])[1]
-        counts = np.bincount(np.searchsorted(these, h), minlength=len(these))
-        first = np.lexsort((fine, h))
-        turn = np.arange(len(first)) - np.searchsorted(h[first], h[first])
-        first = first[turn < most[task]]
-        found[task] = counts, h[first], fine[first], base[task] + places[first]
+        own, finer = hashes[task]
+        rows = np.flatnonzero(np.isin(own, these))
+        rows = rows[np.lexsort((finer[rows], own[rows]))]
+        counts = np.bincount(np.searchsorted(these, own[rows]), minlength=len(these))
+        rows = rows[np.arange(len(rows)) - np.searchsorted(own[rows], own[rows]) < most[task]]
+        found[task] = counts, own[rows], finer[rows], base[task] + rows
     return found
 
 

@@ -182,9 +182,9 @@ class ChunkedTable:
 
         Chunks tell which hashes may come first; told these of all chunks, how many rows have them, and which.
         """
-        engine, reading, sizes = self.engine, self.engine.constant(self.reading), self.counts.sum(axis=0)
-        content = engine.keep([engine.constant(content)])[0]
-        hashes = engine.keep(self.steps(chunk.hashes_of, reading, content, engine.constant(list(numbers))))
+        engine, sizes = self.engine, self.counts.sum(axis=0)
+        constants = map(engine.constant, (self.reading, content, list(numbers)))
+        hashes = engine.keep(self.steps(chunk.hashes_of, *constants))
         zeros = {task: list(bits_of(int(sizes[task]), k)) for task, k in numbers.items()}
         result: dict[int, Positions] = {}
         while len(result) < len(numbers):
@@ -192,9 +192,8 @@ class ChunkedTable:
             asked = {task: (int(sizes[task]), own) for task, own in bits.items()}
             steps = [engine.step(chunk.likely_hashes, part, asked) for part in hashes]
             found = engine.keep([engine.merged(steps, chunk.merge_hashes)])[0]
-            steps = self.steps(
-                chunk.rows_with_hashes, list(before(self.counts)), reading, content, hashes, found, numbers
-            )
+            pairs = zip(hashes, before(self.counts))
+            steps = [engine.step(chunk.rows_with_hashes, part, base, found, numbers) for part, base in pairs]
             likely, *parts = engine.gather([found, *steps])
             for task, own in bits.items():
                 fields = list(zip(*[part[task] for part in parts]))
