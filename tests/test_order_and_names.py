@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.choose.settings import all_rows, sample_rows
+from mtclust.choose.settings import Sample, sample_rows
 from mtclust.core.tasks import index_tasks
 from mtclust.selection import select_n_clusters
 
@@ -199,7 +199,7 @@ def test_a_sample_knows_where_its_rows_and_tasks_are():
     np.testing.assert_array_equal(sample.index.task_order, index.task_order)
     np.testing.assert_array_equal(X[index.order[sample.positions_in(index)]], sample.rows)
     assert not sample.complete
-    assert all_rows(X, index).complete
+    assert Sample.of(X, index).complete
 
 
 @pytest.mark.parametrize("rows", [100, 300])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mtclust.choose.coupling import LARGEST_LOSS, decide_coupling
-from mtclust.choose.settings import all_rows
+from mtclust.choose.settings import Sample
 from mtclust.choose.views import KernelSpec, View
 from mtclust.core.labels import parse_sizes
 from mtclust.core.tasks import index_tasks
@@ -28,7 +28,7 @@ def solution(*sizes):
     kernel, m = view.through(KernelSpec("linear")).centred.matrix, len(sizes)
     problem = Problem(kernel, index.offsets, parse_sizes("balanced", list(sizes), 3), np.full(m, 0.03), 0.03)
     outcome = solve(problem, SearchOptions(n_init=2, single_task_n_init=4), rng)
-    return outcome, X, all_rows(X, index), index
+    return outcome, X, Sample.of(X, index), index
 
 
 @pytest.fixture(scope="module")

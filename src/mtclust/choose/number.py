@@ -38,7 +38,7 @@ from sklearn.metrics import silhouette_score
 
 from mtclust.choose.frames import DIRECTIONS
 from mtclust.choose.record import NumberOfClusters
-from mtclust.choose.settings import LEAST_ROWS, taken
+from mtclust.choose.settings import LEAST_ROWS, Sample
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features
 from mtclust.core.labels import offsets_of
@@ -192,7 +192,7 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
     largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: ROWS // LEAST_ROWS]]
     # the largest first, so that nothing depends on names
     wanted = np.minimum(index.sizes[largest], max(LEAST_ROWS, ROWS // len(largest)))
-    sample = taken(numbered, index, largest, index.first_rows(largest, wanted))
+    sample = Sample.of(numbered, index, largest, wanted)
     rows, offsets = sample.rows, sample.index.offsets
     with one_blas_thread(), phase("choosing the number of clusters"):
         if kernel == "precomputed":

@@ -110,36 +110,31 @@ class Sample:
     order: NDArray[Any]  # which rows of the input, or of what a Dask cluster holds, these are
     complete: bool  # whether these are all rows
 
+    @classmethod
+    def of(cls, X: Any, index: TaskIndex, tasks: Any = None, numbers: Any = None) -> Sample:
+        """So many rows of some tasks, those that come first in the order of content; all rows by default."""
+        complete = tasks is None
+        if complete:
+            tasks, positions = np.arange(index.n_tasks), [np.arange(n) for n in index.sizes]
+        else:
+            positions = index.first_rows(tasks, numbers)
+        order = index.input_rows(np.concatenate([index.offsets[i] + part for i, part in zip(tasks, positions)]))
+        rows = X[order]
+        rows = rows.astype(np.float64, copy=False) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
+        sizes = np.array([len(part) for part in positions])
+        order_of_tasks = np.argsort(np.argsort(index.task_order)[tasks])
+        content = None if index.content is None else replace(index.content, tasks=order_of_tasks)
+        task_numbers = np.repeat(np.arange(len(tasks)), sizes)
+        own = TaskIndex(index.names[tasks], task_numbers, np.arange(len(order)), offsets_of(sizes), True, content, True)
+        return cls(rows, own, tasks, positions, order, complete)
+
     def positions_in(self, index: TaskIndex) -> NDArray[np.int64]:
         """Where these rows are among all rows sorted by task, whose index is given."""
         return np.concatenate([index.offsets[i] + part for i, part in zip(self.tasks, self.positions)])
 
 
-def all_rows(X: Any, index: TaskIndex) -> Sample:
-    """Every row, as float64."""
-    return taken(X, index, np.arange(index.n_tasks), [np.arange(n) for n in index.sizes], complete=True)
-
-
-def taken(
-    X: Any, index: TaskIndex, tasks: NDArray[np.int64], positions: list[NDArray[np.int64]], complete: bool = False
-) -> Sample:
-    """These rows of some tasks."""
-    order = index.input_rows(np.concatenate([index.offsets[i] + part for i, part in zip(tasks, positions)]))
-    rows = X[order]
-    rows = rows.astype(np.float64, copy=False) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
-    sizes = np.array([len(part) for part in positions])
-    order_of_tasks = np.argsort(np.argsort(index.task_order)[tasks])
-    content = None if index.content is None else replace(index.content, tasks=order_of_tasks)
-    numbers = np.repeat(np.arange(len(tasks)), sizes)
-    own = TaskIndex(index.names[tasks], numbers, np.arange(len(order)), offsets_of(sizes), True, content, True)
-    return Sample(rows, own, tasks, positions, order, complete)
-
-
 def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = 100, least: int = LEAST_ROWS) -> Sample:
-    """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks where there are very many.
-
-    These are the rows of every task that come first in the order of content.
-    """
+    """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks if these are very many."""
     tasks = index.task_order
     each = max(least, most // min(len(tasks), most_tasks))
     if len(tasks) > most_tasks:
@@ -147,8 +142,7 @@ def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = 100, leas
         rows = np.minimum(index.sizes[tasks[largest]], least).cumsum()
         tasks = tasks[largest[: max(60, int(np.searchsorted(rows, ROWS)) + 1)]]
     tasks = np.sort(tasks)
-    wanted = np.minimum(index.sizes[tasks], each)
-    return taken(X, index, tasks, index.first_rows(tasks, wanted))
+    return Sample.of(X, index, tasks, np.minimum(index.sizes[tasks], each))
 
 
 def choose_settings(params: Params, given: Input, sample: Sample) -> Choice:

@@ -32,8 +32,6 @@ from mtclust.core.order import LARGEST_DENSE
 
 Array = NDArray[np.float64]
 
-#: columns of a sparse table that is made dense altogether; to be centred, one of ``LARGEST_DENSE`` cells is
-MOST_COLUMNS = 1000
 #: rows that spread over more directions than this are far from each other by nearly the same distance, as texts are
 MANY_DIRECTIONS = 50
 #: widths of the RBF kernels that models may have

@@ -23,7 +23,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mtclust.choose.settings import Input, Params, rows_by_task
-from mtclust.choose.views import MOST_COLUMNS, is_wide
+from mtclust.choose.views import is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints, check_sizes, read_known, read_links
 from mtclust.core.kernels import KERNELS
@@ -35,6 +35,7 @@ from mtclust.estimators.after_fit import AfterFit
 from mtclust.estimators.confidence import store_by_row
 from mtclust.estimators.fit import Fitting
 from mtclust.exceptions import SmallTaskWarning
+from mtclust.rows.features import LARGEST_TABLE
 from mtclust.search.problem import Method, SearchOptions
 from mtclust.util.messages import reporting, warn_user
 from mtclust.util.system import memory_named, one_blas_thread
@@ -153,7 +154,7 @@ class MultitaskClusterer(AfterFit):
             once = rows, index.names[index.task_numbers], hints.known, counts
             copies = np.repeat(np.arange(len(counts)), counts)
             rows, ids, hints = rows[copies], once[1][copies], hints.of_rows(copies, len(counts))
-        if sp.issparse(rows) and not is_wide(rows) and rows.shape[1] <= MOST_COLUMNS:
+        if sp.issparse(rows) and not is_wide(rows) and rows.shape[1] <= LARGEST_TABLE:
             rows = rows.toarray()
         params = self._read_params()
         index = rows_by_task(params, rows, index_tasks(ids, rows.shape[0]))

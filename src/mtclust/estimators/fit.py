@@ -27,11 +27,9 @@ from mtclust.choose.settings import (
     Input,
     Params,
     Sample,
-    all_rows,
     choose_settings,
     lambdas_of,
     sample_rows,
-    taken,
 )
 from mtclust.choose.views import MANY_DIRECTIONS, View, in_many_directions
 from mtclust.core.coupling import COUPLINGS
@@ -91,7 +89,7 @@ class Fitting:
             few = sample_rows(X, index, most)
             most = _ROWS_IN_MANY if in_many_directions(few.rows, few.index.offsets) else most
         if self.form == "dual":
-            self.sample = all_rows(X, index)
+            self.sample = Sample.of(X, index)
         elif params.center == "all" and index.n_tasks <= most:  # then rows of all tasks are looked at
             self.sample = sample_rows(X, index, most, most_tasks=index.n_tasks, least=1)
         else:
@@ -300,7 +298,7 @@ class Fitting:
     def _some_rows(self, tasks: Labels) -> Sample:
         """The first rows of tasks that are not in the sample."""
         numbers = np.minimum(self.index.sizes[tasks], _ROWS_ALONE)
-        return taken(self.given.rows, self.index, tasks, self.index.first_rows(tasks, numbers))
+        return Sample.of(self.given.rows, self.index, tasks, numbers)
 
     def _of_every_task(self, labels: Labels) -> tuple[list[Labels], list[Labels], Labels]:
         """Positions of some rows of every task, their labels, and the place of every task in the sample or −1.
@@ -435,7 +433,7 @@ class Fitting:
 
 def judged_rows(rows: Any, index: TaskIndex) -> Sample:
     """The rows that separation is taken of, copied; of very many a sample."""
-    return all_rows(rows, index) if rows.shape[0] <= _JUDGED_ROWS else sample_rows(rows, index, ROWS)
+    return Sample.of(rows, index) if rows.shape[0] <= _JUDGED_ROWS else sample_rows(rows, index, ROWS)
 
 
 def form_of(params: Params, given: Input) -> str:

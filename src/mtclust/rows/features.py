@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 #: Nyström rank by default: this times √N, within these bounds
 _RANK_PER_ROOT = 2.0
 _FEWEST_RANK, _LARGEST_RANK = 100, 200
-#: linear kernels with more columns than this use fewer features than columns
+#: tables with more columns than this use fewer features than columns with a linear kernel; sparse ones stay sparse
 LARGEST_TABLE = 1000
 #: eigenvalues of the landmarks' kernel below this share of the largest are dropped
 _NEGLIGIBLE = 1e-8
