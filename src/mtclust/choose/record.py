@@ -7,8 +7,8 @@ keys that apply, so that ``"width" in model.selection_`` asks whether there is a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +19,16 @@ Kind = TypeVar("Kind", bound="Record")
 class Record(Mapping[str, Any]):
     """A dataclass that reads like a dictionary of its fields that are not None."""
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
     def __getitem__(self, name: str) -> Any:
-        names = [field.name for field in fields(self)]  # type: ignore[arg-type]
+        names = self.__dataclass_fields__
         if name not in names:
             raise KeyError(f"{name!r} is no field of {type(self).__name__}; there are {', '.join(names)}")
         return getattr(self, name)
 
     def __iter__(self) -> Iterator[str]:
-        names = (field.name for field in fields(self))  # type: ignore[arg-type]
-        return (name for name in names if getattr(self, name) is not None)
+        return (name for name in self.__dataclass_fields__ if getattr(self, name) is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -46,16 +47,11 @@ class Record(Mapping[str, Any]):
         """The record of a dictionary of its fields; what other versions say beside them is left out."""
         if not isinstance(entries, Mapping):
             raise ValueError(f"{cls.__name__} is made of a dictionary, not of a {type(entries).__name__}")
-        known = (field.name for field in fields(cls))  # type: ignore[arg-type]
-        return cls(**{name: entries[name] for name in known if name in entries})
+        return cls(**{name: entries[name] for name in cls.__dataclass_fields__ if name in entries})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries, also within."""
-        return asdict(self, dict_factory=_without_none)  # type: ignore[call-overload]
-
-
-def _without_none(entries: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {name: value for name, value in entries if value is not None}
+        return asdict(self, dict_factory=lambda entries: {name: own for name, own in entries if own is not None})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
