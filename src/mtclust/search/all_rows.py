@@ -31,10 +31,9 @@ from mtclust.search.recipe import ROUGH
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: the passes end when a smaller share of the rows changes its label
+#: the passes end when a smaller share of the rows changes its label, or when J falls by less than this share of
+#: ``tol``: equal rows can trade places for ever without any gain
 FEW_CHANGES = 1e-3
-#: or when J falls by less than this share of ``tol``: equal rows can trade places for ever without any gain
-_STALLED = 1e-3
 #: steps of the coupling between two passes, once the labels have settled and before
 _COUPLING_STEPS = 8
 _EARLY_STEPS = 2
@@ -86,7 +85,7 @@ class BatchLabels:
         tol, most = self.effort.tol, _COUPLING_STEPS if steady and criterion.exchanges else _EARLY_STEPS
         if changed == 0 and self.problem.coupling.rank is not None:  # Ω alone is left to learn, an approximation
             tol, most = ROUGH * tol, int(ROUGH) * most
-        self.steps, self.least = (most, tol), tol * (_STALLED if criterion.exchanges and not steady else 1.0)
+        self.steps, self.least = (most, tol), tol * (FEW_CHANGES if criterion.exchanges and not steady else 1.0)
         return changed > 0
 
     def once_more(self, before: float) -> bool:
