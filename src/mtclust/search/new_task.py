@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.linalg as sla
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.criterion import CRITERIA
+from mtclust.core.criterion import CRITERIA, indicators
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features
 from mtclust.core.labels import SizeBounds
 from mtclust.core.model import KernelOrigin
@@ -169,10 +170,12 @@ def cluster_new_task(
     Z = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
     problem = problem.proposing([*([] for _ in range(m)), starts[: options.n_init]])
     point = problem.descend(problem.continued(begun, Z), rng, options.effort("new task", tasks=[m]))
-    sizes = np.diff(problem.offsets)
-    if problem.couples_labels and sizes[m] <= SMALL_SHARE * np.median(sizes):
-        scores = problem.taught_scores(np.arange(len(known)), known, _RIDGE)
-        if scores is not None:
-            labels = assign(-scores[len(known) :], problem.bounds.lower[m], problem.bounds.upper[m])
-            point = problem.point(np.concatenate([known, labels]), point.Z)
+    sizes, n = np.diff(problem.offsets), len(known)
+    small = problem.couples_labels and sizes[m] <= SMALL_SHARE * np.median(sizes)
+    if small and isinstance(problem, Problem) and problem.kernel.diagonal().max() > 0:
+        z, system = indicators(known, problem.n_clusters), problem.kernel[:n, :n] + 0.5 * n * _RIDGE * np.eye(n)
+        mean = z.mean(axis=0)
+        scores = problem.kernel[n:, :n] @ sla.solve(system, z - mean, assume_a="pos") + mean
+        labels = assign(-scores, problem.bounds.lower[m], problem.bounds.upper[m])
+        point = problem.point(np.concatenate([known, labels]), point.Z)
     return problem, point

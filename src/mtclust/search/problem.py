@@ -15,13 +15,12 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-import scipy.linalg as sla
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS, Conditioned
-from mtclust.core.criterion import PaperObjective, indicators
+from mtclust.core.criterion import PaperObjective
 from mtclust.core.kernels import ROUNDING, EigenFeatures
 from mtclust.core.labels import SizeBounds, counts_by_task, tasks_of_rows
 from mtclust.core.matching import class_mean_products, match_means
@@ -157,10 +156,6 @@ class Coupled(ABC):
         """The same problem, whose descents try these labellings of whole tasks, if rows are exchanged one by one."""
         return self
 
-    def taught_scores(self, rows: Labels, labels: Labels, ridge: float) -> Array | None:
-        """Scores of all rows by ridge regression on the labels of some rows of any tasks; None with features."""
-        return None
-
     def matched(self, point: Point, task: int | None = None) -> tuple[Point, Array]:
         """The point with cluster ids that mean the same in all tasks, those of one ``task`` or of all being renamed.
 
@@ -240,14 +235,6 @@ class Problem(Coupled):
 
     def proposing(self, starts: list[list[Labels]]) -> Problem:
         return replace(self, proposed=starts)
-
-    def taught_scores(self, rows: Labels, labels: Labels, ridge: float) -> Array | None:
-        if self.kernel.diagonal().max() == 0:
-            return None
-        z, n = indicators(labels, self.n_clusters), len(rows)
-        mean = z.mean(axis=0)
-        system = self.kernel[np.ix_(rows, rows)] + 0.5 * n * ridge * np.eye(n)
-        return np.asarray(self.kernel[:, rows] @ sla.solve(system, z - mean, assume_a="pos") + mean)
 
     # -- points --------------------------------------------------------------------------------------------------
 
