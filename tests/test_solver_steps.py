@@ -126,7 +126,7 @@ def test_exchanging_again_changes_nothing(seed):
 def test_transfer_takes_a_labelling_of_the_pool_under_its_best_names():
     problem = small_problem()
     good = np.array([2, 0, 1, 2, 0, 1])  # every third row is of one cluster
-    problem = problem.proposing([[], [good], []])
+    problem = replace(problem, proposed=[[], [good], []])
     truth = np.arange(18) % C
     truth[7:13] = 0
     point = problem.point(truth, np.full((3, 3), 0.3) + 0.0333 * np.eye(3))
@@ -163,7 +163,7 @@ def test_proposals_are_what_the_models_of_the_other_tasks_say():
     term = problem.criterion.term(point.fit.at, 1, codes)
     assert len({labels.tobytes() for labels in (*expected, labels[mine])}) == 4  # each is proposed only once
     np.testing.assert_array_equal(proposals(problem, point, 1, term, alpha), expected)
-    wider = problem.proposing([[], [np.array([2, 2, 1, 1, 0, 0])], []])
+    wider = replace(problem, proposed=[[], [np.array([2, 2, 1, 1, 0, 0])], []])
     offered = np.concatenate([labels[:7], [2, 2, 1, 1, 0, 0], labels[13:]])
     named = min(renamings(offered, mine), key=lambda candidate: J(point, candidate))[mine]
     found = proposals(wider, point, 1, term, alpha)
@@ -212,7 +212,7 @@ def test_descent_leaves_a_poor_optimum_for_a_labelling_of_the_pool_and_not_the_o
     (best, good), (worst, poor) = min(ends, key=lambda end: end[0]), max(ends, key=lambda end: end[0])
     assert best < worst * (1 - 1e-6)
     for begin, offered in ((poor, good), (good, poor)):
-        wider = problem.proposing([[offered[problem.rows(i)]] for i in range(2)])
+        wider = replace(problem, proposed=[[offered[problem.rows(i)]] for i in range(2)])
         found = descended(wider, wider.point(begin, problem.uncoupled()))
         assert found.value <= best * (1 + 1e-12)
 

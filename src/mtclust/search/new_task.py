@@ -168,7 +168,8 @@ def cluster_new_task(
     begun = problem.point(np.concatenate([known, starts[0]]), problem.uncoupled())
     begun, similarity = problem.matched(begun, m)
     Z = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
-    problem = problem.proposing([*([] for _ in range(m)), starts[: options.n_init]])
+    if isinstance(problem, Problem):
+        problem = replace(problem, proposed=[*([] for _ in range(m)), starts[: options.n_init]])
     point = problem.descend(problem.continued(begun, Z), rng, options.effort("new task", tasks=[m]))
     sizes, n = np.diff(problem.offsets), len(known)
     small = problem.couples_labels and sizes[m] <= SMALL_SHARE * np.median(sizes)

@@ -152,10 +152,6 @@ class Coupled(ABC):
     def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
         """Other names (m × C) of the clusters of every task, the value unchanged; the point given is used up."""
 
-    def proposing(self, starts: list[list[Labels]]) -> Any:
-        """The same problem, whose descents try these labellings of whole tasks, if rows are exchanged one by one."""
-        return self
-
     def matched(self, point: Point, task: int | None = None) -> tuple[Point, Array]:
         """The point with cluster ids that mean the same in all tasks, those of one ``task`` or of all being renamed.
 
@@ -232,9 +228,6 @@ class Problem(Coupled):
         other.__dict__["coupling"] = self.coupling  # what is factorised does not depend on sizes
         other._last[:] = self._last
         return other
-
-    def proposing(self, starts: list[list[Labels]]) -> Problem:
-        return replace(self, proposed=starts)
 
     # -- points --------------------------------------------------------------------------------------------------
 

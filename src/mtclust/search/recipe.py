@@ -127,7 +127,7 @@ def _coupled(
 
     ``single`` are the best of every task, with common ids, ``starts`` all of every task, best first.
     """
-    problem = problem.proposing([task[: options.n_init] for task in starts])
+    problem = replace(problem, proposed=[task[: options.n_init] for task in starts])
     first = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
     with phase("clustering together: from single tasks"):
         best = _rough(problem, problem.point(single, first), options, rng, "from single-task solutions")
@@ -220,7 +220,7 @@ def _restarts_under_shared_features(
             wider = [old[: options.n_init] + new for old, new in zip(starts, anew)]
             point = problem.point(np.concatenate([task[0] for task in anew]), D)
             stage = "restart under smoothed features"
-            best = better(best, _rough(problem.proposing(wider), point, options, rng, stage))
+            best = better(best, _rough(replace(problem, proposed=wider), point, options, rng, stage))
     return best
 
 
