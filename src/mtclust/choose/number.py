@@ -187,17 +187,15 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
     """The same for a table that numbers of rows index, and its tasks; ``numbers`` ascend."""
     if not numbers or not 2 <= numbers[0] <= table.shape[0]:
         raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2 and <= {table.shape[0]}, the rows.")
-    numbered = np.arange(table.shape[0])[:, None] if kernel == "precomputed" else table
     tasks = index.task_order
     largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: ROWS // LEAST_ROWS]]
     # the largest first, so that nothing depends on names
     wanted = np.minimum(index.sizes[largest], max(LEAST_ROWS, ROWS // len(largest)))
-    sample = Sample.of(numbered, index, largest, wanted)
+    sample = Sample.of(table, index, largest, wanted)
     rows, offsets = sample.rows, sample.index.offsets
     with one_blas_thread(), phase("choosing the number of clusters"):
         if kernel == "precomputed":
-            chosen = rows[:, 0].astype(np.int64)
-            matrix = table[chosen][:, chosen]
+            matrix = rows[:, sample.order]
         elif not isinstance(kernel, str):
             matrix = Kernel("callable", function=kernel)(rows, rows)
         elif rows.shape[1] > LEADING:
