@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from mtclust.app import words
-from mtclust.app.findings import Findings, typical_rows
-from mtclust.app.summary import FEW_ROWS, Facts, Summary, closest_others, likeness_of_tasks
+from mtclust.app.findings import FEW_ROWS, Findings, typical_rows
+from mtclust.app.summary import Facts, Summary, closest_others, likeness_of_tasks, summarised
 from mtclust.app.tables.encoding import TableEncoder
 from mtclust.app.tables.table import Table, read_any
 from mtclust.core.tasks import strings_of
@@ -332,7 +332,7 @@ class Clustering:
 
     def summary(self) -> Summary:
         """What was clustered, what was found and what to be careful about; ``print`` it."""
-        return words.summarised(self)
+        return summarised(self)
 
     def report(
         self, path: str | os.PathLike[str], *, row_names: Any = None, command: str = "", stability: bool = True

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from mtclust.app.tables.columns import Feature
+from mtclust.app.tables.screening import CHANCE
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -41,16 +42,16 @@ SHARED = 6
 LEAST_EFFECT = 0.3
 #: and effects of fewer standard errors, since many features are looked at
 _SURE = 3.5
-#: agreement from which a cluster means the same, and rows below which nothing is said
-SAME, LEAST_ROWS = 0.5, 5
+#: agreement from which a cluster means the same
+SAME = 0.5
+#: fewer rows (of a cluster, or per cluster of a task) tell nothing
+FEW_ROWS = 5
 #: standard deviations that chance exceeds once in twenty
 _ONE_IN_TWENTY = 1.645
 #: rounds of the additive fit of clusters and offsets of tasks
 _ROUNDS = 20
 #: smaller differences of shares, and those whose interval nearly holds none, are not worth a sentence
 _LEAST_RATIO, _CERTAIN = 1.3, 1.1
-#: chance of an error over all intervals together
-_CHANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -237,7 +238,7 @@ def id_agreement(
         rows = counts.sum(axis=0) - counts[t]  # of every cluster, elsewhere
         elsewhere = (moved.sum(axis=0) - moved[t]) / np.maximum(rows, 1.0)[:, None]
         part, n = X[tasks == t], counts[t].sum()
-        for c in np.flatnonzero((counts[t] >= LEAST_ROWS) & (rows >= LEAST_ROWS)):
+        for c in np.flatnonzero((counts[t] >= FEW_ROWS) & (rows >= FEW_ROWS)):
             weights = np.where(rows > 0, 1.0 if common else counts[t], 0.0)
             weights[c] = 0.0
             if not weights.any():
@@ -252,12 +253,12 @@ def id_agreement(
             if length <= 0:
                 continue
             agreement[t, c] = np.clip(2 * u @ v / length, -1, 1)
-            apart = elsewhere[rows >= LEAST_ROWS] - elsewhere[c]  # to the other clusters
+            apart = elsewhere[rows >= FEW_ROWS] - elsewhere[c]  # to the other clusters
             lead = 2 * apart @ (u - v) - np.sum(apart**2, axis=1)
             errors = 2 * np.sqrt(noise * apart**2 @ moments.within)
             nearer[t, c] = float(np.max(lead / np.where(errors > 0, errors, 1.0)))
             left = n - counts[t, c]
-            if left < LEAST_ROWS:  # ids that are all the same cannot be permuted
+            if left < FEW_ROWS:  # ids that are all the same cannot be permuted
                 continue
             y = np.asarray(part @ v).ravel()
             if common:
@@ -324,7 +325,7 @@ def differences(sizes: NDArray[np.int64], clusters: Sequence[int] | None = None)
     m, C = here.shape
     if m < 2 or C < 2:
         return []
-    z = norm.isf(_CHANCE / (2 * m * C))
+    z = norm.isf(CHANCE / (2 * m * C))
     rows = here.sum(axis=1, keepdims=True)
     there, others = here.sum(axis=0) - here, here.sum() - rows
     ratio = np.log((here + 0.5) / (rows + 0.5)) - np.log((there + 0.5) / (others + 0.5))

@@ -36,11 +36,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from mtclust.app import words
+from mtclust.app.findings import FEW_ROWS
+from mtclust.app.words import NAME, NAMED
 from mtclust.estimators.stability import DOUBTFUL, Stability
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, TableWarning, UncoupledWarning
-from mtclust.util.messages import advice, distinct_names, how_many, listing, shown_name
+from mtclust.util.messages import advice, distinct_names, how_many, listing, shown_name, spelled_out
 
 if TYPE_CHECKING:
+    from mtclust.app.clustering import Clustering
     from mtclust.estimators.after_fit import AfterFit
 
 Array = NDArray[np.float64]
@@ -49,14 +53,10 @@ Array = NDArray[np.float64]
 APART = 0.55
 #: outlier score that is worth a sentence: a row in a hundred of any data exceeds the cut
 FAR = 0.75
-#: a cluster is tiny with fewer rows, or a smaller share of what equal sizes would give it
-TINY_ROWS, TINY_SHARE = 5, 0.1
-#: a task has few rows if it has fewer than this per cluster
-FEW_ROWS = 5
+#: a cluster is tiny with a smaller share of what equal sizes would give it
+TINY_SHARE = 0.1
 #: a cluster with this share of its rows in one task lies in that task
 CONFINED = 0.95
-#: how many tasks or clusters a sentence names
-_NAMED = 3
 #: what it means where the origin lies
 _FRAMES = {
     "task": "every task around its own centre: tasks may be shifted against each other, and have all clusters",
@@ -65,13 +65,10 @@ _FRAMES = {
 }
 #: columns of the terminal that are used
 _WIDTH = 100
+#: sentences of a summary that compare tasks, and what it says about choices; the report says all
+_COMPARED, _CHOSEN = 4, ("number of clusters", "coupling of the tasks")
 #: tasks and clusters that get a line or column of their own
 TASKS_SHOWN, CLUSTERS_SHOWN = 30, 12
-
-
-def two(value: Any, sign: str = "") -> str:
-    """A number with two decimals and a proper minus; ``sign`` is a format of Python."""
-    return f"{float(value):{sign}z.2f}".replace("-", "−")
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +148,7 @@ class Facts:
     @property
     def separated(self) -> str:
         """How far clusters are separated, in a sentence; empty for one cluster."""
-        said = f"The clusters have a separation of {two(self.separation)} (0: as in noise, 1: they do not touch)."
+        said = f"The clusters have a separation of {words.two(self.separation)} (0: as in noise, 1: they do not touch)."
         return "" if self.standing == "one" else said
 
     @property
@@ -190,11 +187,6 @@ def _coupled(model: AfterFit) -> bool:
     return model.selection_.get("coupling", {}).get("decision") not in ("none", 0)
 
 
-def shares_were_given(model: AfterFit) -> bool:
-    """Whether the sizes of the clusters were set by the user, so that comparing them is meaningless."""
-    return not (isinstance(model.sizes, str) and model.sizes == "auto")
-
-
 def choices(model: AfterFit) -> list[tuple[str, str, str]]:
     """What was chosen or given: what it is called, its value, and why."""
     chosen = model.selection_
@@ -220,10 +212,10 @@ def choices(model: AfterFit) -> list[tuple[str, str, str]]:
     why = "set by the user" if given else "a constant for this criterion and kernel"
     first, second = chosen["lambda1"], f"{chosen['lambda2']:.3g}"
     if isinstance(first, dict):
-        words = f"λ1 by task ({min(first.values()):.3g} to {max(first.values()):.3g}), λ2 = {second}"
+        value = f"λ1 by task ({min(first.values()):.3g} to {max(first.values()):.3g}), λ2 = {second}"
     else:
-        words = f"λ1 = λ2 = {second}" if f"{first:.3g}" == second else f"λ1 = {first:.3g}, λ2 = {second}"
-    return [*found, ("smoothness", words, why)]
+        value = f"λ1 = λ2 = {second}" if f"{first:.3g}" == second else f"λ1 = {first:.3g}, λ2 = {second}"
+    return [*found, ("smoothness", value, why)]
 
 
 # -- what to be careful about ------------------------------------------------------------------------------------------
@@ -300,7 +292,7 @@ def _stability(facts: Facts) -> Iterator[Caution]:
         fewer = advice("Try fewer clusters.", "Try fewer clusters (--clusters).") if facts.n_clusters > 2 else ""
         yield Caution("Low stability", (text + fewer).rstrip())
     elif len(weak):
-        which = listing([f"cluster {c} ({found.clusters[c]:.2f})" for c in weak], _NAMED)
+        which = listing([f"cluster {c} ({found.clusters[c]:.2f})" for c in weak], NAMED)
         text = f"In other samples of the rows other rows are in {which}; below {DOUBTFUL} a cluster is not reliable."
         yield Caution("Some clusters are not reproduced", text)
 
@@ -327,10 +319,10 @@ def _apart(model: AfterFit) -> Iterator[Caution]:
 
 def _sizes(model: AfterFit) -> Iterator[Caution]:
     total = np.asarray(model.cluster_sizes_).sum(axis=0)
-    tiny = np.flatnonzero(total < max(TINY_ROWS, TINY_SHARE * total.sum() / len(total)))
+    tiny = np.flatnonzero(total < max(FEW_ROWS, TINY_SHARE * total.sum() / len(total)))
     asked_for = not isinstance(model.sizes, str | Real | tuple)  # by a table of sizes
     if len(tiny) and total.sum() >= FEW_ROWS * len(total) and not asked_for:
-        text = f"{listing([f'{total[c]} of {total.sum()} rows in cluster {c}' for c in tiny], _NAMED)}: too few to say "
+        text = f"{listing([f'{total[c]} of {total.sum()} rows in cluster {c}' for c in tiny], NAMED)}: too few to say "
         fewer = advice('clusters or sizes="balanced"', "clusters (--clusters) or --sizes balanced")
         yield Caution("Tiny clusters", f"{text}much about. Try fewer {fewer}.")
     names, number = model.tasks_.tolist(), model.n_clusters if isinstance(model.n_clusters, Mapping) else {}
@@ -352,7 +344,7 @@ def _one_task_each(model: AfterFit) -> Iterator[Caution]:
         every = "Every cluster lies" if len(confined) == np.count_nonzero(total) else "Some clusters lie"
         within = advice('center="task"', "--center task")
         text = (
-            f"{every} (almost) entirely in one task: {listing(which, _NAMED)}. Such a cluster may be a group that only "
+            f"{every} (almost) entirely in one task: {listing(which, NAMED)}. Such a cluster may be a group that only "
             f"this task has, or a mere difference between tasks. {within} compares rows within tasks only."
         )
         yield Caution("Clusters of one task", text)
@@ -382,7 +374,7 @@ def _tasks(model: AfterFit, names: list[Any], *, begin: bool = False) -> str:
     """Some of the model's tasks; long names are shortened where all of them are equal."""
     shown = dict(zip(map(str, model.tasks_.tolist()), distinct_names(model.tasks_.tolist())))
     named = [shown[str(name)] for name in names]
-    return f"{'T' if begin else 't'}ask{'s' if len(names) > 1 else ''} {listing(named, _NAMED)}"
+    return f"{'T' if begin else 't'}ask{'s' if len(names) > 1 else ''} {listing(named, NAMED)}"
 
 
 # -- the summary -------------------------------------------------------------------------------------------------------
@@ -398,7 +390,7 @@ class Summary(str):
         return f'<pre class="mtclust-summary" style="overflow-x: auto; white-space: pre">{escape(self)}</pre>'
 
 
-def laid_out(header: list[str], table: list[list[str]]) -> str:
+def _laid_out(header: list[str], table: list[list[str]]) -> str:
     """The table of tasks: names to the left, numbers to the right."""
     rows, more = [header, *table[:TASKS_SHOWN]], len(table) - TASKS_SHOWN
     columns = []
@@ -431,13 +423,45 @@ def sizes_table(model: AfterFit, facts: Facts) -> tuple[list[str], list[list[str
     return header, table
 
 
-def wrapped(text: str, first: str = "") -> str:
+def _wrapped(text: str, first: str = "") -> str:
     """A text in lines for the terminal, all as far from its edge as the end of ``first``, which opens it."""
     later = " " * len(first)
     return textwrap.fill(text, _WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
 
 
-def section(title: str, pairs: Sequence[tuple[str, str]]) -> str:
+def _section(title: str, pairs: Sequence[tuple[str, str]]) -> str:
     """Texts below a title, what each is about on its left; empty where there are none."""
     width = max((len(name) for name, _ in pairs), default=0) + 2
-    return "\n".join([title, *(wrapped(text, f"  {name:<{width}}") for name, text in pairs)]) if pairs else ""
+    return "\n".join([title, *(_wrapped(text, f"  {name:<{width}}") for name, text in pairs)]) if pairs else ""
+
+
+def summarised(found: Clustering) -> Summary:
+    """What was clustered, what was found and what to be careful about."""
+    model, facts = found.model, found.facts
+    title = (
+        f"{found.headline} They were clustered by {found.encoder.describe()} with {type(model).__name__} "
+        f"({words.kernel_in_words(model.selection_.kernel)})."
+    )
+    header, sizes = sizes_table(model, facts)
+    rows, names = found.clusters_table, [shown_name(found.name(c), NAME) for c in range(found.n_clusters)]
+    clusters = [f"{words.percent(share)}, {text}" for share, text in zip(rows["share"], rows["characterised_by"])]
+    careful = cautions(model, found.warned, found.names, facts)
+    said = {caution.title.lower() for caution in careful}
+    told = [
+        ("columns", "" if facts.doubted else words.columns_in_words(found.without)),
+        ("separation", facts.separated),
+        ("stability", facts.stable),
+        *(("tasks", text) for text in words.compared_in_words(found, _COMPARED)),
+    ]
+    reasons = [(what, f"{why[0].upper()}{why[1:]}.") for what, _, why in choices(model)]
+    blocks = [
+        _wrapped(spelled_out(title)),
+        _wrapped(found.ids),
+        _laid_out(header, [sizes[task] for task in words.natural_order(model.tasks_)]),
+        _section("Clusters", list(zip(names, clusters))),
+        _section("Found", [(name, text) for name, text in told if text]),
+        _section("Chosen", [(what, why) for what, why in reasons if what in _CHOSEN and what not in said]),
+        _section("The table", [("note", note) for note in found.notes]),
+        "\n".join(["Be careful", *(_wrapped(str(caution), "  ! ") for caution in careful)]) if careful else "",
+    ]
+    return Summary("\n\n".join(filter(None, blocks)))

@@ -10,20 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtclust.app.findings import Difference, Findings, Trait, differences
-from mtclust.app.summary import (
-    Summary,
-    cautions,
-    choices,
-    laid_out,
-    section,
-    shares_were_given,
-    sizes_table,
-    two,
-    wrapped,
-)
 from mtclust.app.tables.columns import Feature
 from mtclust.app.tables.values import date_of_days
-from mtclust.util.messages import distinct_names, listing, shown_name, spelled_out
+from mtclust.util.messages import distinct_names, listing, shown_name
 
 if TYPE_CHECKING:
     from mtclust.app.clustering import Clustering
@@ -39,50 +28,14 @@ _DIRECTIONS = {
 _SCOPES = {"most": "where most of it lies: ", "rows": "in all rows: ", "between": "lies between other clusters in "}
 #: a value that is smaller than this, relative to its column, is 0
 _ROUNDING = 1e-12
-#: features that a sentence about a cluster names, and words of a text
-_NAMED, _NAMED_WORDS = 3, 6
-#: tasks, and clusters, that a sentence names
-_PLACES = 3
+#: words of a text that a sentence about a cluster names
+_NAMED_WORDS = 6
+#: how many tasks, clusters or features a sentence names
+NAMED = 3
 #: characters of the name of a task in a sentence
-_NAME = 40
+NAME = 40
 #: agreement with the clusters without a column below which that column decides
 _DECIDES = 0.8
-#: sentences of a summary that compare tasks, and what it says about choices; the report says all
-_COMPARED, _CHOSEN = 4, ("number of clusters", "coupling of the tasks")
-
-
-def summarised(found: Clustering) -> Summary:
-    """What was clustered, what was found and what to be careful about."""
-    model, facts = found.model, found.facts
-    title = (
-        f"{found.headline} They were clustered by {found.encoder.describe()} with {type(model).__name__} "
-        f"({kernel_in_words(model.selection_.kernel)})."
-    )
-    header, sizes = sizes_table(model, facts)
-    clusters = [
-        (spelled_out(shown_name(found.name(c), _NAME)), f"{percent(row['share'])}, {row['characterised_by']}")
-        for c, (_, row) in enumerate(found.clusters_table.iterrows())
-    ]
-    careful = cautions(model, found.warned, found.names, facts)
-    said = {caution.title.lower() for caution in careful}
-    told = [
-        ("columns", "" if facts.doubted else columns_in_words(found.without)),
-        ("separation", facts.separated),
-        ("stability", facts.stable),
-        *(("tasks", text) for text in compared_in_words(found, _COMPARED)),
-    ]
-    reasons = [(what, f"{why[0].upper()}{why[1:]}.") for what, _, why in choices(model)]
-    blocks = [
-        wrapped(spelled_out(title)),
-        wrapped(found.ids),
-        laid_out(header, [sizes[task] for task in natural_order(model.tasks_)]),
-        section("Clusters", clusters),
-        section("Found", [(name, text) for name, text in told if text]),
-        section("Chosen", [(what, why) for what, why in reasons if what in _CHOSEN and what not in said]),
-        section("The table", [("note", note) for note in found.notes]),
-        "\n".join(["Be careful", *(wrapped(str(caution), "  ! ") for caution in careful)]) if careful else "",
-    ]
-    return Summary("\n\n".join(filter(None, blocks)))
 
 
 def natural_order(names: Iterable[Any]) -> list[int]:
@@ -108,6 +61,11 @@ def figure(value: float) -> str:
     else:
         text = f"{value:.2g}" if 0 < size < 1e-4 else f"{value:z.3g}"
     return text.replace("-", "−")
+
+
+def two(value: Any, sign: str = "") -> str:
+    """A number with two decimals and a proper minus; ``sign`` is a format of Python."""
+    return f"{float(value):{sign}z.2f}".replace("-", "−")
 
 
 def percent(share: float) -> str:
@@ -158,8 +116,8 @@ def cluster_in_words(found: Clustering, cluster: int) -> str:
         return "all rows"
     if findings.differing(cluster):
         parts = [
-            f"in {found.task_words[task]} {traits_in_words(own, _NAMED - 1)}"
-            for task, own in findings.by_task(cluster, _PLACES).items()
+            f"in {found.task_words[task]} {traits_in_words(own, NAMED - 1)}"
+            for task, own in findings.by_task(cluster, NAMED).items()
             if own
         ]
         return "differs between tasks: " + "; ".join(parts)
@@ -169,7 +127,7 @@ def cluster_in_words(found: Clustering, cluster: int) -> str:
     return _SCOPES.get(shared[0].scope, "") + traits_in_words(shared)
 
 
-def traits_in_words(traits: Sequence[Trait], most: int = _NAMED) -> str:
+def traits_in_words(traits: Sequence[Trait], most: int = NAMED) -> str:
     """The most telling of some traits, in one line."""
     if traits[0].feature.kind == "word":
         return "words: " + ", ".join(trait.feature.name for trait in traits[:_NAMED_WORDS])
@@ -203,7 +161,7 @@ def ids_in_words(found: Clustering) -> str:
     if not places:
         return ""
     return (
-        f"Cluster ids may not mean the same in all tasks: {listing(places, _PLACES)}. The rows there are closer to a "
+        f"Cluster ids may not mean the same in all tasks: {listing(places, NAMED)}. The rows there are closer to a "
         "different cluster of the other tasks. (The agreement of a cluster's averages there and elsewhere is 1 if they "
         "are the same and 0 if they are unrelated.) Such clusters are described task by task, and their shares are not "
         "compared."
@@ -229,7 +187,7 @@ def columns_in_words(without: Mapping[str, float]) -> str:
         return ""
     (value, name), *others = sorted(deciding)
     first = f"{name} (agreement {two(value)}; 1: the same clusters, 0: chance)"
-    every = listing([first, *(f"{name} ({two(value)})" for value, name in others)], _PLACES)
+    every = listing([first, *(f"{name} ({two(value)})" for value, name in others)], NAMED)
     return f"Leaving out one column changes the clusters: {every}."
 
 
@@ -255,7 +213,9 @@ def compared_in_words(found: Clustering, most: int) -> list[str]:
 
 def comparable_differences(found: Clustering) -> list[Difference]:
     """Differences of shares, where there are clusters, their sizes were not given and their ids mean the same."""
-    if found.loaded or shares_were_given(found.model) or not found.facts.comparable:
+    sizes = found.model.sizes
+    given = not isinstance(sizes, str) or sizes != "auto"
+    if found.loaded or given or not found.facts.comparable:
         return []
     same = [c for c in range(found.n_clusters) if not found.findings.differing(c)]
     return differences(found.model.cluster_sizes_, same)
@@ -277,5 +237,5 @@ def difference_in_words(difference: Difference, task: str, cluster: str) -> str:
 
 def tasks_in_words(names: Sequence[Any], task_column: str | None) -> list[str]:
     """Tasks as a sentence names them; a bare number says what it counts, as in batch 2."""
-    shown = distinct_names([str(name) for name in names], _NAME)
+    shown = distinct_names([str(name) for name in names], NAME)
     return [name if any(map(str.isalpha, name)) else f"{task_column or 'task'} {name}" for name in shown]

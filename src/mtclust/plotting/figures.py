@@ -24,8 +24,8 @@ POSITIVE, NEGATIVE = "#0072B2", "#D55E00"
 #: the colours of Okabe and Ito, grey in the place of black so that all are seen on light and dark pages
 COLOURS = (POSITIVE, NEGATIVE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#7F7F7F")
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
-#: panels that fit into one figure, points into one of them, and rows that the axes are found from
-_MOST_PANELS, _MOST_POINTS, _MOST_SAMPLED = 36, 2000, 5000
+#: panels that fit into one figure, and points into one of them
+_MOST_PANELS, _MOST_POINTS = 36, 2000
 
 
 def cluster_style(cluster: int) -> dict[str, str]:
@@ -202,7 +202,8 @@ def plot_tasks(
     if rows.shape[1] == 2 and estimator.kernel != "precomputed" and not sp.issparse(rows):
         places, axis_names = rows, [n if isinstance(n, str) else f"column {n}" for n in column_names(estimator)]
     else:  # the columns of a kernel serve as features: the rows that are alike to the same others lie together
-        sample = np.unique(np.linspace(0, len(clusters) - 1, min(len(clusters), _MOST_SAMPLED)).astype(int))
+        last = len(clusters) - 1  # the axes do not turn noticeably with more than 5 000 rows
+        sample = np.unique(np.linspace(0, last, min(last + 1, 5000)).astype(int))
         places, axis_names = plane(rows, numbers, sample), []
     # columns as they are have limits of their own: tasks may lie far apart
     panels = _new_panels(len(shown), len(estimator.tasks_), share_limits=not axis_names)

@@ -28,8 +28,8 @@ from mtclust.util.system import require
 LABEL = 18
 #: tasks in pictures, of more the largest
 TASKS_SHOWN = 40
-#: sentences that compare tasks, and tasks that a cluster which differs between them is shown in
-_COMPARED, _BY_TASK = 6, 4
+#: sentences that compare tasks
+_COMPARED = 6
 #: rows that are listed as least sure, and columns of the table that are shown of them
 LEAST_SURE, _COLUMNS = 12, 8
 #: points of one task, of more than four tasks so many of four tasks together; coordinates are whole numbers up to SIDE
@@ -100,7 +100,7 @@ def _traits(found: Clustering, cluster: int) -> list[Trait]:
     """What holds in all tasks is said of one cluster; where a cluster differs between tasks, what holds in some."""
     if not found.findings.differing(cluster):
         return found.findings.traits[cluster]
-    return [trait for own in found.findings.by_task(cluster, _BY_TASK).values() for trait in own[:3]]
+    return [trait for own in found.findings.by_task(cluster, most=4).values() for trait in own[:3]]
 
 
 def _shared_features(found: Clustering) -> list[tuple[str, float]]:

@@ -113,9 +113,8 @@ class TableEncoder:
 
     def known(self, table: Table) -> NDArray[np.bool_] | None:
         """Which values of the matrix were in the table, of the others that were filled in; None where all were."""
-        known = [
-            ~cells.missing | isinstance(column, TextColumn) for column, cells in zip(self.columns, self.cells(table))
-        ]
+        pairs = zip(self.columns, self.cells(table))
+        known = [~cells.missing | isinstance(column, TextColumn) for column, cells in pairs]
         if all(own.all() for own in known):
             return None
         return np.repeat(np.stack(known, axis=1), [len(column.features) for column in self.columns], axis=1)

@@ -49,10 +49,8 @@ UNASSOCIATED = "not associated with any other column"
 _LEAST_ROWS, _MOST_PRODUCTS = 100, 10**11
 #: from so many numbers on the same is asked of numbers
 _MANY_NUMBERS = 20
-#: bimodality coefficient, (skewness² + 1)/kurtosis, from which on a number may have two peaks: that of a flat one
-_TWO_PEAKS = 5 / 9
-#: columns are associated if chance would make them so less often than this, over all features that were looked at
-_CHANCE = 0.05
+#: what chance does less often than this, over everything that was looked at, is taken for true
+CHANCE = 0.05
 
 #: a gap so many times as wide as the values before it parts far values from the others; the second where a far value
 #: stands there only once or twice, as the largest of skewed columns do
@@ -132,13 +130,16 @@ def unrelated(columns: Sequence[Column], cells: Sequence[Cells], tasks: Any) -> 
     found = []
     for column, asked, chance in zip(columns, suspects, chances_of_company(blocks, np.asarray(tasks.codes))):
         of_many = isinstance(column, NumberColumn) and not column.few  # of many numbers some pair off by chance
-        if asked and (numbers if of_many else 1) * chance >= _CHANCE:
+        if asked and (numbers if of_many else 1) * chance >= CHANCE:
             found.append(column.name)
     return found if len(found) < len(columns) else []
 
 
 def _needs_company(column: Column, block: Array, many: bool) -> bool:
-    """Whether a column counts only together with others."""
+    """Whether a column counts only together with others: of many numbers those with one peak.
+
+    Their bimodality coefficient, (skewness² + 1)/kurtosis, is below that of a flat one, 5/9.
+    """
     if not isinstance(column, NumberColumn) or column.few:
         return isinstance(column, CategoryColumn | NumberColumn)
     if not many:
@@ -147,7 +148,7 @@ def _needs_company(column: Column, block: Array, many: bool) -> bool:
     squares = values * values
     spread = float(squares.mean()) or 1.0
     skewness, kurtosis = (squares @ values) / len(values) / spread**1.5, (squares @ squares) / len(values) / spread**2
-    return bool(skewness**2 + 1 < _TWO_PEAKS * kurtosis)
+    return bool(skewness**2 + 1 < 5 / 9 * kurtosis)
 
 
 def chances_of_company(blocks: Sequence[Array], codes: Codes) -> Array:
