@@ -26,7 +26,7 @@ from mtclust.estimators.stability import MOST_ROWS, Stability, refitted
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence.atomic import atomic_write
 from mtclust.selection import select_n_clusters
-from mtclust.util.messages import advice, how_many, option, phase, warn_user
+from mtclust.util.messages import advice, distinct_names, how_many, option, phase, warn_user
 from mtclust.util.system import require
 
 #: columns that are left out one at a time to see whether one decides, of at most so many
@@ -257,8 +257,9 @@ class Clustering:
 
     @cached_property
     def task_words(self) -> list[str]:
-        """What sentences call the tasks."""
-        return words.tasks_in_words(self.model.tasks_, self.encoder.task_column)
+        """What sentences call the tasks; a bare number says what it counts, as in batch 2."""
+        shown, counted = distinct_names(self.model.tasks_, words.NAME), self.encoder.task_column or "task"
+        return [name if any(map(str.isalpha, name)) else f"{counted} {name}" for name in shown]
 
     def rename(self, names: Mapping[int, str]) -> Clustering:
         """The same clusters with names, which then stand in labels, tables, predictions, the report and saved files.

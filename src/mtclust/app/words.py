@@ -12,7 +12,7 @@ import numpy as np
 from mtclust.app.findings import Difference, Findings, Trait, differences
 from mtclust.app.tables.columns import Feature
 from mtclust.app.tables.values import date_of_days
-from mtclust.util.messages import distinct_names, listing, shown_name
+from mtclust.util.messages import listing, shown_name
 
 if TYPE_CHECKING:
     from mtclust.app.clustering import Clustering
@@ -233,9 +233,3 @@ def difference_in_words(difference: Difference, task: str, cluster: str) -> str:
         f"{cluster} is {'more' if here > elsewhere else 'less'} common in {task}: {percent(here)} of the rows, "
         f"{percent(elsewhere)} elsewhere; ratio {ratio} ({low} to {high})"
     )
-
-
-def tasks_in_words(names: Sequence[Any], task_column: str | None) -> list[str]:
-    """Tasks as a sentence names them; a bare number says what it counts, as in batch 2."""
-    shown = distinct_names([str(name) for name in names], NAME)
-    return [name if any(map(str.isalpha, name)) else f"{task_column or 'task'} {name}" for name in shown]

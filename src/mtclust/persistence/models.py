@@ -24,10 +24,9 @@ from mtclust.persistence.schema import FITTED, check_model
 
 #: what the manifest begins with
 FORMAT = "mtclust model"
-#: raised when older versions of mtclust could not read a new file correctly
+#: raised when older versions of mtclust could not read a new file correctly; 2 knew no aligned tasks, 2 and 3 no
+#: checksums
 FORMAT_VERSION = 4
-#: formats that are read as well: 2 knew no aligned tasks, and neither had checksums
-_EARLIER = (2, 3)
 #: options of solvers that are no more
 _GONE = ("refine", "single_tasks", "single_task_n_init", "n_seeds")
 ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__}
@@ -95,7 +94,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Any, Any]:
             raise ModelFileError(f"{foreign}, or it is damaged: {_words(error)}.") from error
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise ModelFileError(f"{foreign}.")
-        version, reads = manifest.get("version"), (*_EARLIER, FORMAT_VERSION)
+        version, reads = manifest.get("version"), range(2, FORMAT_VERSION + 1)
         if version not in reads:
             raise ModelFileError(
                 f"{name} was saved by mtclust {manifest.get('mtclust')} in format {version!r}; this is mtclust "
@@ -103,7 +102,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Any, Any]:
                 "saved it, or fit the model again."
             )
         try:
-            arrays = arrays_of(archive, None if version in _EARLIER else manifest[CHECKSUMS])
+            arrays = arrays_of(archive, manifest[CHECKSUMS] if version == FORMAT_VERSION else None)
             model = _decoded(manifest["model"], arrays)
             return model, decode(manifest["extra"], arrays)
         except Exception as error:  # whatever zipfile, json or numpy say about bytes that are not what they should be

@@ -28,7 +28,7 @@ from mtclust.app.tables.columns import (
     column_to_dict,
 )
 from mtclust.app.tables.table import Table
-from mtclust.app.tables.values import MISSING, MOSTLY, Cells, NumberForm
+from mtclust.app.tables.values import MISSING, MOSTLY, Cells
 from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError
 from mtclust.util.messages import how_many, listing, option
@@ -246,8 +246,10 @@ class _Learner:
             if reason is not None:
                 return self._identified(cells, reason)
         if numbers is not None:
-            self.numbers[cells.name] = numbers[0]
-            self._say_how_read(cells, *numbers)
+            self.numbers[cells.name], form = numbers
+            first = int(np.argmax(~cells.missing))
+            if form.unit or (form.written_out and form.decimal == "." and any(map(str.isalpha, cells.strings[first]))):
+                self._read.append(f"{cells.name} ({cells.strings[first]!r} is {numbers[0][first]:,.10g})")
             return NumberColumn.learn(cells, *numbers, options.scaling, self.tasks)
         dates = None if category else cells.dates(options.date_format)
         if dates is not None:
@@ -283,13 +285,6 @@ class _Learner:
         if cells.distinct == len(cells.missing):
             self.identifiers.append(cells.name)
         return reason
-
-    def _say_how_read(self, cells: Cells, values: NDArray[np.float64], form: NumberForm) -> None:
-        if not form.written_out:
-            return
-        first = int(np.argmax(~cells.missing))
-        if form.unit or (form.decimal == "." and any(c.isalpha() for c in cells.strings[first])):
-            self._read.append(f"{cells.name} ({cells.strings[first]!r} is {values[first]:,.10g})")
 
     def _of_tasks(self, cells: Cells) -> bool:
         """Whether a column says nothing of rows but which task, or group of tasks, they belong to."""
