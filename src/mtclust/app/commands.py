@@ -57,9 +57,6 @@ def add_parser(commands: Any) -> None:
     _add_predict(commands)
 
 
-# -- arguments ---------------------------------------------------------------------------------------------------------
-
-
 def comma_list(text: str) -> list[str]:
     """Names of columns, separated by commas."""
     return [name.strip() for name in text.split(",")]
@@ -97,9 +94,6 @@ def add_speech(parser: Any) -> None:
     add_flag(parser, "--quiet", "no summary, no notes")
     # before the name of the command it is that of mtclust.app.cli.build_parser
     add_flag(parser, "--verbose", "show what is under way, and the traceback of an error", default=argparse.SUPPRESS)
-
-
-# -- fit ---------------------------------------------------------------------------------------------------------------
 
 
 def _add_fit(commands: Any) -> None:
@@ -205,9 +199,6 @@ def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace) -> 
         row_names = [", ".join(cells) for cells in zip(*(table.strings(key) for key in options.key))]
     command = shlex.join(["mtclust", *options.arguments])
     found.report(stage / REPORT_FILE, row_names=row_names, command=command, stability=options.stability)
-
-
-# -- predict -----------------------------------------------------------------------------------------------------------
 
 
 def _add_predict(commands: Any) -> None:

@@ -218,9 +218,6 @@ def choices(model: AfterFit) -> list[tuple[str, str, str]]:
     return [*found, ("smoothness", value, why)]
 
 
-# -- what to be careful about ------------------------------------------------------------------------------------------
-
-
 class Caution(NamedTuple):
     """One thing to be careful about: a few words for it, and a sentence or two."""
 
@@ -251,7 +248,7 @@ def cautions(
     """
     facts, warned = facts or Facts.of(model), [getattr(entry, "message", entry) for entry in warned]
     found = chain(
-        _search(model), _unclear(facts), _number(model, facts, warned), _stability(facts), _apart(model),
+        _search(model), _number(model, facts, warned), _stability(facts), _apart(model),
         _sizes(model), _one_task_each(model), _outliers(model), _warnings(warned),
     )  # fmt: skip
     called, cluster = names or {}, re.compile(r"\bcluster (\d+)\b")
@@ -268,15 +265,6 @@ def _search(model: AfterFit) -> Iterator[Caution]:
             "may give noticeably different clusters. "
         )
         yield Caution("Not converged", text + advice("Raise max_iter or tol.", "Try another --seed."))
-
-
-def _unclear(facts: Facts) -> Iterator[Caution]:
-    text = "The clusters are separated no better than those of noise."
-    if facts.structure == "none":
-        text = "A test finds no structure beyond single columns and their correlations"
-        text += ": no sign of distinct groups." if facts.standing == "none" else "; with few rows it can miss groups."
-    if facts.doubted:
-        yield Caution("No clear clusters", text)
 
 
 def _stability(facts: Facts) -> Iterator[Caution]:
@@ -351,7 +339,16 @@ def _one_task_each(model: AfterFit) -> Iterator[Caution]:
 
 
 def _number(model: AfterFit, facts: Facts, warned: Sequence[Any]) -> Iterator[Caution]:
-    """The numbers that the data do not decide between and how to see the others, or that more may be there."""
+    """Clusters that may be none, numbers that the data do not decide between and how to see the others."""
+    if facts.doubted:
+        text = "The clusters are separated no better than those of noise."
+        if facts.structure == "none":
+            text = "A test finds no structure beyond single columns and their correlations"
+            text += (
+                ": no sign of distinct groups." if facts.standing == "none" else "; with few rows it can miss groups."
+            )
+        yield Caution("No clear clusters", text)
+        return
     number = model.selection_.n_clusters
     texts = dict.fromkeys(str(warning) for warning in warned if isinstance(warning, ClusterNumberWarning))
     if not facts.decided:
@@ -359,7 +356,7 @@ def _number(model: AfterFit, facts: Facts, warned: Sequence[Any]) -> Iterator[Ca
         called = advice("n_clusters=", "--clusters ") + listing(others, len(others)).replace(" and ", " or ")
         see = f"To see {'the other' if len(others) == 1 else 'the others'}, cluster again with {called}."
         texts = {f"{number.reason}. {see}": None}
-    yield from (Caution("Number of clusters", text) for text in texts if not facts.doubted)
+    yield from (Caution("Number of clusters", text) for text in texts)
 
 
 def _warnings(warned: Sequence[Any]) -> Iterator[Caution]:
@@ -375,9 +372,6 @@ def _tasks(model: AfterFit, names: list[Any], *, begin: bool = False) -> str:
     shown = dict(zip(map(str, model.tasks_.tolist()), distinct_names(model.tasks_.tolist())))
     named = [shown[str(name)] for name in names]
     return f"{'T' if begin else 't'}ask{'s' if len(names) > 1 else ''} {listing(named, NAMED)}"
-
-
-# -- the summary -------------------------------------------------------------------------------------------------------
 
 
 class Summary(str):
