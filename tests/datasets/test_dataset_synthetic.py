@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtclust.datasets import make_related_tasks
-from mtclust.datasets.synthetic import _semidefinite_root, _simplex
+from mtclust.datasets.tasks import _semidefinite_root, _simplex
 
 
 def centres(made, n_clusters):
