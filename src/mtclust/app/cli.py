@@ -16,7 +16,7 @@ from io import StringIO
 from typing import Any
 
 from mtclust import __version__
-from mtclust.app import commands, demo
+from mtclust.app import commands
 from mtclust.exceptions import CommandError, ModelFileError
 from mtclust.util.messages import on_command_line
 
@@ -30,9 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mtclust {__version__}")
     parser.add_argument("--verbose", action="store_true", help="show what is under way, and the traceback of an error")
-    added = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (demo, commands):
-        module.add_parser(added)
+    commands.add_parser(parser.add_subparsers(dest="command", required=True, metavar="COMMAND"))
     return parser
 
 
