@@ -6,7 +6,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -80,22 +80,17 @@ def how_many(count: Any, one: str, many: str = "") -> str:
     return f"{int(count)} {one if count == 1 else many or one + 's'}"
 
 
-@contextmanager
-def _holding(variable: ContextVar[T], value: T) -> Iterator[None]:
-    """What happens inside the ``with`` block, in this thread, finds this value."""
-    token = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(token)
-
-
 _on_command_line: ContextVar[bool] = ContextVar("on_command_line", default=False)
 
 
-def on_command_line() -> AbstractContextManager[None]:
+@contextmanager
+def on_command_line() -> Iterator[None]:
     """Name options as the command line does, inside the ``with`` block."""
-    return _holding(_on_command_line, True)
+    token = _on_command_line.set(True)
+    try:
+        yield
+    finally:
+        _on_command_line.reset(token)
 
 
 def advice(in_python: str, on_line: str) -> str:
@@ -146,9 +141,14 @@ def warn_user(message: str, category: type[Warning]) -> None:
 _under_way: ContextVar[tuple[str, int, tuple[str, ...]]] = ContextVar("under_way", default=("", 0, ()))
 
 
-def reporting(estimator: BaseEstimator) -> AbstractContextManager[None]:
+@contextmanager
+def reporting(estimator: BaseEstimator) -> Iterator[None]:
     """What happens inside the ``with`` block is the fit of this estimator."""
-    return _holding(_under_way, (type(estimator).__name__, int(estimator.verbose), ()))
+    token = _under_way.set((type(estimator).__name__, int(estimator.verbose), ()))
+    try:
+        yield
+    finally:
+        _under_way.reset(token)
 
 
 def _report(estimator: str, verbose: int, phases: tuple[str, ...]) -> None:
@@ -172,9 +172,12 @@ def phase(name: str) -> Iterator[None]:
     [SimpleNamespace] sizes, restarts
     """
     estimator, verbose, phases = _under_way.get()
-    with _holding(_under_way, (estimator, verbose, (*phases, name))):
+    token = _under_way.set((estimator, verbose, (*phases, name)))
+    try:
         _report(*_under_way.get())
         yield
+    finally:
+        _under_way.reset(token)
 
 
 def counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:
