@@ -35,7 +35,7 @@ VALUES = ["objective", "reference", "gap_percent", "nmi", "nmi_reference", "same
 
 def kernel_of(X: np.ndarray) -> np.ndarray:
     """The kernel that the reference was made with: distances of rows that are not centred by task."""
-    squared = squared_distances(X)
+    squared = squared_distances(X, X)
     return rbf_from_distances(squared, 0.5 * mean_distance_within(squared, np.array([0, len(squared)])))
 
 

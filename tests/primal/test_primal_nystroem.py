@@ -15,7 +15,7 @@ from mtclust.rows.features import feature_map, rank_of
 
 X, Y, TASKS = stacked((70, 50, 60), d=4, spread=1.0)
 INDEX = index_tasks(TASKS, len(X))
-SQUARED = squared_distances(X)
+SQUARED = squared_distances(X, X)
 SIGMA = mean_distance_within(SQUARED, np.array([0, len(SQUARED)]))
 KERNEL = rbf_from_distances(SQUARED, SIGMA)
 

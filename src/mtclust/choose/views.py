@@ -152,7 +152,8 @@ class View:
     def _distances(self) -> tuple[Array, float]:
         """Squared distances, and the mean distance between two rows of one task (1 where all are equal)."""
         rows = self.centred_rows[0]
-        squared = squared_distances(rows if self.columns is None else rows[:, self.columns])
+        rows = rows if self.columns is None else rows[:, self.columns]
+        squared = require_finite(squared_distances(rows, rows))
         unit = mean_distance_within(squared, self.offsets)
         # distances whose squares have no digits left count as none
         return squared, 1.0 if is_rounding(unit**2, 0.0) else unit

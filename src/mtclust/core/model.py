@@ -33,7 +33,7 @@ from mtclust.core.labels import SizeBounds
 Array = NDArray[np.float64]
 
 #: rows scored at once, so that a kernel between many new and many old rows is never held whole
-_BLOCK = 4096
+_BLOCK = 1024
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,12 @@ class DecisionModel:
                 values = (values.toarray() if sp.issparse(values) else values) - self.centres[numbers]
             if not linear and self.kernel.kind != "precomputed":
                 values = self.kernel(values, self.rows)
-            for task in np.unique(numbers):
-                mine = np.flatnonzero(numbers == task)
+            tasks = np.unique(numbers)
+            for task in tasks:
+                mine: Any = np.flatnonzero(numbers == task) if len(tasks) > 1 else slice(None)
                 weights = self.coefficients[task].T if linear else self.coefficients[task]
                 scores = values[mine] @ weights + self.intercept[task]
-                result[begin + mine] = np.where(self.present[task], scores, -np.inf)
+                result[begin : begin + _BLOCK][mine] = np.where(self.present[task], scores, -np.inf)
         return result
 
     def clusters(self, rows: Any) -> NDArray[np.int64]:

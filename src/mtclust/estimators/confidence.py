@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import gen_batches
 
 from mtclust.choose.choice import Question
 from mtclust.choose.judge import Predictability
 from mtclust.choose.settings import Sample, rows_by_task
 from mtclust.choose.views import View, candidate_kernels
-from mtclust.core.kernels import KERNELS, Kernel
+from mtclust.core.kernels import KERNELS, Kernel, squared_distances
 from mtclust.core.model import probabilities
 from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import read_known_rows

@@ -33,7 +33,7 @@ _FIRST_ROWS = 6000
 #: and from n to this power of very many: the rows that inexact prices leave undecided grow with n/√(rows of the prices)
 _FIRST_POWER = 2 / 3
 #: rows near a boundary that are solved exactly, per row too many or too few, and at least
-_PER_MISFIT, _FEWEST = 9, 64
+_PER_MISFIT, _FEWEST = 3, 64
 #: where these were too few, the gap is widened by this factor
 _WIDER = 1.2
 #: the gap that sets them apart is estimated from this many rows
@@ -160,8 +160,8 @@ def settle(
     while True:
         positions, before, costs = near(gap)
         decided = counts - np.bincount(before, minlength=len(counts))
-        low, high = np.maximum(lower - decided, 0), upper - decided
-        if np.all(high >= 0) and low.sum() <= len(before) <= high.sum():
+        low, high = lower - decided, upper - decided  # below 0 where rows that are decided could leave
+        if np.all(high >= 0) and np.maximum(low, 0).sum() <= len(before) <= high.sum():
             after, new_prices = exact_labels(costs, low, high, prices)
             span = float(np.ptp(new_prices - prices))
             if len(before) == n or span <= gap:

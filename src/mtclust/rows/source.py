@@ -72,8 +72,8 @@ class MovedRows:
     def __getitem__(self, rows: Any) -> NDArray[Any]:
         return self.table[rows] - self.moves[self.tasks[rows]]
 
-    def take(self, rows: NDArray[Any], axis: int = 0, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        return self.table.take(rows, axis, out) - self.moves[self.tasks[rows]]
+    def take(self, rows: NDArray[Any], *how: Any, **others: Any) -> NDArray[Any]:
+        return self.table.take(rows, *how, **others) - self.moves[self.tasks[rows]]
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,10 @@ class TableRows(LocalRows):
         buffer = np.empty((min(step, end - begin), self.table.shape[1]), self.table.dtype)  # one for all is quicker
         for a in range(begin, end, step):
             b = min(end, a + step)
-            rows = self.table[a:b] if self.order is None else self.table.take(self.order[a:b], 0, buffer[: b - a])
+            if self.order is None:
+                rows = self.table[a:b]
+            else:  # "clip" spares numpy a buffer of its own
+                rows = self.table.take(self.order[a:b], 0, buffer[: b - a], "clip")
             yield a - begin, b - begin, self._shifted(task, rows)
 
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
@@ -144,7 +147,7 @@ class MappedRows(LocalRows):
 
     def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
         begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
-        step = block_rows(self.n_features, 8) * 4
+        step = block_rows(self.n_features, 8) * 2
         for a in range(begin, end, step):
             b = min(end, a + step)
             yield a - begin, b - begin, self._values(task, np.arange(a, b))
