@@ -1,6 +1,8 @@
 """The compiled loops one by one, against plain Python."""
 
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -178,3 +180,15 @@ def test_exchange_takes_the_best_partner_or_move_of_each_row_in_turn(seed):
     assert counts.tolist() == np.bincount(found, minlength=C).tolist()
     codes = np.where(np.eye(C)[found] == 1, 1.0, -1 / (C - 1))
     np.testing.assert_allclose(P, (M @ codes + L).T, atol=1e-9)
+
+
+def test_kept_code_is_loaded_without_all_that_numba_could_compile():
+    """Reading that takes longer than a small fit."""
+    code = (
+        "import sys, numpy as np\nfrom mtclust.core import compiled\n"
+        "labels, counts = np.zeros(3, np.int32), np.zeros(2, np.int64)\n"
+        "compiled.choose(np.eye(3, 2), np.zeros(2), labels, np.empty(3), counts)\n"
+        "print(counts.tolist(), sum(compiled.choose.stats.cache_hits.values()), 'numba.np.linalg' in sys.modules)"
+    )
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in "ab"]
+    assert runs[-1].stdout == "[2, 1] 1 False\n"

@@ -1,4 +1,4 @@
-"""The loops that need a compiler: sequential exchanges and moves, augmenting paths, passes over rows.
+"""The loops that need a compiler: sequential exchanges, augmenting paths, passes over rows.
 
 Imported only when first needed, since importing numba takes a while. Plain loops on arrays of one type each: sorting,
 partitioning and dot products, operations on whole arrays, slices, min and max stay outside, they are what makes
@@ -8,10 +8,12 @@ compilation slow. Results do not depend on threads.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numba
 import numpy as np
+from numba.core.runtime import rtsys
 
 from mtclust.core.order import MIXING
 from mtclust.util.messages import LOGGER
@@ -29,6 +31,12 @@ def _forgiven(method: Callable[..., Any]) -> Callable[..., Any]:
     return forgiven
 
 
+def _kept(cache: Any, signature: Any, context: Any) -> Any:
+    """What a cache has, without reading first all that numba could compile, which takes longer than a small fit."""
+    rtsys.initialize(context)
+    return cache._load_overload(signature, context)
+
+
 def njit(function: Callable[..., Any]) -> Any:
     """Compile a function when it is first called, without the interpreter's lock, and keep the result if possible."""
     try:
@@ -37,7 +45,8 @@ def njit(function: Callable[..., Any]) -> Any:
         return numba.njit(nogil=True)(function)
     cache = getattr(compiled, "_cache", None)  # None under NUMBA_DISABLE_JIT
     if cache is not None:
-        cache.load_overload, cache.save_overload = map(_forgiven, (cache.load_overload, cache.save_overload))
+        cache.load_overload = _forgiven(partial(_kept, cache))
+        cache.save_overload = _forgiven(cache.save_overload)
     return compiled
 
 
@@ -226,61 +235,6 @@ def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-u
                 counts[giver] -= 1
                 counts[node] += 1
                 node = giver
-
-
-@njit
-def move(A, F, constant, labels, weight, unit, lower, upper, order):  # type: ignore[no-untyped-def]
-    """Move single rows of one task while that raises Σ_c weight[n_c] − unit[n_c]·‖e_c‖²; rows in the order given.
-
-    ``A`` is n×n symmetric, ``F`` (C×n) is what the other tasks add, ``constant`` is ‖e_c‖² without the labels of the
-    task: ‖e_c‖² = zᵀAz + 2zᵀF + constant. With P = (Az + F)ᵀ a row j that leaves p changes ‖e_p‖² by A_jj − 2P_pj, one
-    that enters q changes ‖e_q‖² by A_jj + 2P_qj. ``labels`` are changed in place. Returns the number of moves.
-    """
-    n = A.shape[0]
-    P = F.copy()
-    errors = constant.copy()
-    C = P.shape[0]
-    counts = np.zeros(C, dtype=np.int64)
-    for j in range(n):
-        p = labels[j]
-        counts[p] += 1
-        for k in range(n):
-            P[p, k] += A[j, k]
-    for j in range(n):
-        errors[labels[j]] += P[labels[j], j] + F[labels[j], j]
-    n_moved = 0
-    moved = True
-    while moved:
-        moved = False
-        for j in order:
-            p = labels[j]
-            if counts[p] <= lower[p]:
-                continue
-            left = errors[p] - 2.0 * P[p, j] + A[j, j]
-            lost = weight[counts[p] - 1] - unit[counts[p] - 1] * left - weight[counts[p]] + unit[counts[p]] * errors[p]
-            best = 1e-10
-            target = -1
-            for q in range(C):
-                if q != p and counts[q] < upper[q]:
-                    entered = errors[q] + 2.0 * P[q, j] + A[j, j]
-                    gain = lost + weight[counts[q] + 1] - unit[counts[q] + 1] * entered
-                    gain += unit[counts[q]] * errors[q] - weight[counts[q]]
-                    if gain > best:
-                        best = gain
-                        target = q
-            if target < 0:
-                continue
-            moved = True
-            n_moved += 1
-            errors[p] = left
-            errors[target] += 2.0 * P[target, j] + A[j, j]
-            labels[j] = target
-            counts[p] -= 1
-            counts[target] += 1
-            for k in range(n):
-                P[p, k] -= A[j, k]
-                P[target, k] += A[j, k]
-    return n_moved
 
 
 @njit

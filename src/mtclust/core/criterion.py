@@ -201,18 +201,40 @@ class LeaveOneOutTerm:
     ) -> int:
         """Move rows to other clusters, each time the best for that row, until E of the task cannot rise.
 
-        They take turns in ``order``, or in one that follows from ``seed``.
+        They take turns in ``order``, or in one that follows from ``seed``. With P = (Az + F)ᵀ a row j that leaves p
+        changes ‖e_p‖² by A_jj − 2P_pj, one that enters q by A_jj + 2P_qj.
         """
-        from mtclust.core import compiled
-
         if order is None:
             order = np.random.default_rng(int(seed[0])).permutation(len(labels))
         order = order if free is None else order[np.isin(order, free)]
-        F, constant = np.zeros((self.n_clusters, len(self.A))), np.zeros(self.n_clusters)
+        n, A = len(labels), self.A
+        F, errors = np.zeros((self.n_clusters, n)), np.zeros(self.n_clusters)
         if self.from_others is not None:
             F = np.ascontiguousarray(self.from_others.T @ self.residual_map)
-            constant = np.einsum("nc,nc->c", self.from_others, self.from_others)
-        return int(compiled.move(self.A, F, constant, labels, *size_weights(len(labels)), lower, upper, order))
+            errors = np.einsum("nc,nc->c", self.from_others, self.from_others)
+        P, rows, own, (weight, unit) = F.copy(), np.arange(n), A.diagonal(), size_weights(n)
+        np.add.at(P, labels, A)
+        np.add.at(errors, labels, P[labels, rows] + F[labels, rows])
+        counts, moved, place = np.bincount(labels, minlength=self.n_clusters), 0, 0
+        while True:
+            fewer, more, now = counts - 1, np.minimum(counts + 1, n), unit[counts] * errors
+            left = errors[labels] - 2.0 * P[labels, rows] + own
+            lost = weight[fewer][labels] - unit[fewer][labels] * left - weight[counts][labels] + now[labels]
+            entered = errors[:, None] + 2.0 * P + own
+            gains = lost + weight[more][:, None] - unit[more][:, None] * entered + (now - weight[counts])[:, None]
+            gains[labels, rows], gains[counts >= upper], gains[:, (counts <= lower)[labels]] = 0.0, 0.0, 0.0
+            found = np.flatnonzero(gains.max(axis=0)[order] > 1e-10)
+            if not len(found):
+                return moved
+            place = found[np.searchsorted(found, place) % len(found)]  # the next in turn
+            j = order[place]
+            p, q = labels[j], gains[:, j].argmax()
+            errors[p], errors[q] = left[j], entered[q, j]
+            P[p] -= A[j]
+            P[q] += A[j]
+            counts[p] -= 1
+            counts[q] += 1
+            labels[j], moved, place = q, moved + 1, place + 1
 
     def cost_of_names(self, labels: Labels) -> Array:
         counts, (weight, unit) = np.bincount(labels, minlength=self.n_clusters), size_weights(len(labels))

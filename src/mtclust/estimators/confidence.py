@@ -118,9 +118,9 @@ def neighbour_distances(rows: Any, offsets: NDArray[np.int64], kernel: Kernel | 
     are those of its features: k(x, x) + k(y, y) − 2k(x, y). The RBF kernel has the neighbours that the rows have.
     """
 
-    def squared_distances(these: Labels, those: Labels) -> Array:
+    def squared(these: Labels, those: Labels) -> Array:
         if kernel is None or kernel.kind in KERNELS:
-            return np.asarray(euclidean_distances(rows[these], rows[those], squared=True), dtype=np.float64)
+            return squared_distances(rows[these], rows[those])
         pairs = ((these, these), (those, those), (these, those))
         if kernel.kind == "precomputed":
             own, others, between = (rows[np.ix_(*pair)] for pair in pairs)
@@ -136,9 +136,9 @@ def neighbour_distances(rows: Any, offsets: NDArray[np.int64], kernel: Kernel | 
         nearest = min(_NEIGHBOURS, len(those) - 1)
         for part in gen_batches(b - a, max(1, _BLOCK // len(those))) if nearest else ():
             these = np.arange(a + part.start, a + part.stop)
-            squared = squared_distances(these, those)
-            squared[these[:, None] == those] = np.inf  # itself
-            closest = np.partition(squared, nearest - 1, axis=1)[:, :nearest]
+            distances = squared(these, those)
+            distances[these[:, None] == those] = np.inf  # itself
+            closest = np.partition(distances, nearest - 1, axis=1)[:, :nearest]
             result[these] = np.sqrt(np.maximum(closest, 0.0)).mean(axis=1)
     return result
 
