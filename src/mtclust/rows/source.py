@@ -70,10 +70,10 @@ class MovedRows:
         return self.table.dtype
 
     def __getitem__(self, rows: Any) -> NDArray[Any]:
-        return self.table[rows] - self.moves[self.tasks[rows]]
+        return self.table[rows] - self.moves.take(self.tasks[rows], axis=0)
 
     def take(self, rows: NDArray[Any], *how: Any, **others: Any) -> NDArray[Any]:
-        return self.table.take(rows, *how, **others) - self.moves[self.tasks[rows]]
+        return self.table.take(rows, *how, **others) - self.moves.take(self.tasks[rows], axis=0)
 
 
 @dataclass(frozen=True)
