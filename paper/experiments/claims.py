@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from paper.experiments import load_experiment
-from paper.experiments.balance import BALANCE, at_balance
-from paper.experiments.comparison import DATASETS, PCA, RAW, by_kind, within_and_across
+from paper.experiments.balance import ALL_L, AUTO_L, by_balance
+from paper.experiments.comparison import DATASETS, PCA, RAW, by_kind, by_length, within_and_across
 from paper.experiments.complexity import exponents, with_sweeps
 from paper.experiments.driver import read_frame, state
-from paper.experiments.page import Picture, Section, write_page
-from paper.experiments.printed import STARTS, STOPS, chosen_on_other_draws, in_the_middle, printed_points
+from paper.experiments.page import Picture, Section, correlations_of, details_of, write_page
+from paper.experiments.printed import ALL_CUTS, LABELS, NO_CUTS, ONE_CUT, OTHER_DRAWS, STARTS, chosen_settings
 from paper.experiments.protocols import (
     COVERAGE,
     LEVEL,
@@ -30,17 +30,12 @@ from paper.experiments.protocols import (
     by_draw,
     display_name,
     estimate,
-    oracle,
     slope,
     with_names,
     without_labels,
 )
-from paper.experiments.sections import correlations_of
 from paper.experiments.transfer import SWEEPS, gains, sweep_values
 
-#: how a setting of the paper's solver is chosen: the best by labels, on these or on other draws; the middle of the grid
-#: after one cut or after all, without labels; and the best by labels without any cut
-LABELS, OTHER_DRAWS, ONE_CUT, ALL_CUTS, NO_CUTS = "labels", "labels of other draws", "one cut", "all cuts", "no cuts"
 #: nothing chosen with labels; of reference methods the mean over starts, by default or at the best setting by labels
 FREE, STARTED, TUNED = "no labels", "mean over starts", "tuned"
 HOLDS, DIFFERS, FAILS, UNDECIDED = "holds", "differs", "does not hold", "undecided"
@@ -115,26 +110,22 @@ class Rows:
         self.experiments, self.version = experiments, frame["version"].iloc[0]
         self.named = by_kind(with_names(frame), PCA, RAW)
         self.free = without_labels(self.named)
-        points = printed_points(self.named)
-        cut = points[points["cuts"] > 0]
-        #: how settings are chosen → the rows
+        #: how settings are chosen, or the l that was given → the rows
         self.chosen = {
             FREE: self.free,
             STARTED: self.free.assign(nmi=self.free["nmi_of_starts"]),
             TUNED: as_reported(self.named),
-            LABELS: oracle(cut),
-            OTHER_DRAWS: chosen_on_other_draws(cut),
-            ONE_CUT: in_the_middle(points, 1),
-            ALL_CUTS: in_the_middle(points, max(STOPS)),
-            NO_CUTS: oracle(points[points["cuts"] == 0]),
+            **chosen_settings(self.named),
+            **by_balance(self.named),
         }
-        self.datasets = sorted(self.free["dataset"].unique(), key=lambda text: (len(text), text))
+        self.datasets = sorted(self.free["dataset"].unique(), key=by_length)
         self.names = [name for name in self.free["name"].unique() if not name.endswith("auto")]
 
     def column(self, dataset: str, name: str, how: str = FREE) -> Any:
         """NMI of a method by draw; of a reference method at the default setting where its grid was not run."""
         tuned = how == TUNED and (self.chosen[TUNED]["dataset"] == dataset).any()
-        return by_draw(self.chosen[STARTED if how == TUNED and not tuned else how], dataset, name).dropna()
+        rows = self.chosen.get(STARTED if how == TUNED and not tuned else how, self.free.iloc[:0])
+        return by_draw(rows, dataset, name).dropna()
 
 
 def minus(name: str, first: Any, second: Any, limits: Mapping[str, float]) -> Case:
@@ -163,7 +154,7 @@ def over(
     """First minus second of every pair, on every data set."""
     for d, (a, b) in product(datasets or rows.datasets, pairs.items()):
         first, second = (rows.column(d, name, way) for name, way in zip((a, b), how))
-        if len(first):
+        if len(first) and len(second):
             yield minus(f"{a} − {b}, {d}" if a != b else f"{a}, {d}", first, second, limits)
 
 
@@ -210,10 +201,9 @@ def more_data(rows: Rows, raw: bool, limits: Mapping[str, float]) -> Iterator[Ca
 
 
 def _off_diagonal(rows: Rows, dataset: str) -> tuple[list[float], list[float]]:
-    """Shares of D² off the diagonal of DMTFC_l, and what random axes give, on the draws that have both."""
-    mine = rows.free[(rows.free["dataset"] == dataset) & (rows.free["name"] == "DMTFC_l")]
-    both = [details for details in mine["details"] if "off_diagonal_null" in details]
-    return [details["off_diagonal"] for details in both], [details["off_diagonal_null"] for details in both]
+    """Shares of D² off the diagonal of DMTFC_l, and what random axes give, draw by draw."""
+    shares, null = (details_of(rows.free, dataset, "DMTFC_l", key) for key in ("off_diagonal", "off_diagonal_null"))
+    return shares, null
 
 
 def independent(rows: Rows, datasets: Sequence[str] = ()) -> Iterator[Case]:
@@ -292,23 +282,6 @@ def slower(rows: Rows) -> Iterator[Case]:
             yield Case(f"{name} / {slowest}, {d}", estimate(ratio), low=1.0, tolerance=0)
 
 
-def balance(rows: Rows, second: Any, first: Any, limits: Mapping[str, float]) -> Iterator[Case]:
-    """NMI at one l minus that at another."""
-    for d, name in product(sorted(rows.named["dataset"].unique()), _AHEAD):
-        one, two = (at_balance(rows.named, d, name, l) for l in (second, first))
-        if len(one) and len(two):
-            yield minus(f"{name}, {d}", one, two, limits)
-
-
-def joint_training(rows: Rows) -> Iterator[Case]:
-    """Coupled minus DSTC, mean over l."""
-    for d, name in product(sorted(rows.named["dataset"].unique()), _AHEAD):
-        coupled, alone = ([at_balance(rows.named, d, n, l) for l in BALANCE] for n in (name, f"DSTC_{name[-1]}"))
-        gain = [(a - b).dropna() for a, b in zip(coupled, alone) if len(a)]
-        if gain:
-            yield Case(f"{name}, {d}", estimate(sum(gain[1:], gain[0]).dropna() / len(gain)), **ABOVE)
-
-
 def time_growth(rows: Rows, letters: str, low: float, high: float, half: bool = False) -> Iterator[Case]:
     """Exponents of n, d or m of the paper's solver, draw by draw."""
     named = with_sweeps(rows.named)
@@ -372,6 +345,7 @@ _EXPERIMENTS = {
 _CHANCE = "Every method stays near chance on plain terms: the direction the domains share most is document length."
 _OUR_TEXT = ("DSTC_l", "DMTFC_l", "DMTRC_l")
 _POOLED = ("ALL KM", "ALL NC", "LSSMTC", "DMTFC_l", "DMTFC_r")
+_SAME, _COUPLED = {name: name for name in _AHEAD}, {name: f"DSTC_{name[-1]}" for name in _AHEAD}
 _JOB_THREE = [(DATASETS[2], *DATASETS[:2])]
 _KMEANS, _RANDOM = ([f"{name} from {start}" for name in _AHEAD] for start in STARTS)
 _STARTED = (*_KMEANS, *_RANDOM)
@@ -440,18 +414,19 @@ CLAIMS = (
     Claim("P18", "5", "P17 from random labels.",
           (over, {name: name for name in _RANDOM}, ABOVE, (), (LABELS, NO_CUTS)),
           "The first cuts are a step towards the kernel's leading directions."),
-    Claim("B1", "9.1, Fig. 5", "At every l the joint training helps, except for DMTFC_l.", (joint_training,),
-          "Minus DSTC, mean over l. DMTFC_r is close to DSTC_r, as in P6."),
+    Claim("B1", "9.1, Fig. 5", "At every l the joint training helps, except for DMTFC_l.",
+          (over, _COUPLED, ABOVE, (), (ALL_L, ALL_L)),
+          "Mean over l. DMTFC_r is close to DSTC_r, as in P6."),
     Claim("B2", "9.1, Fig. 5", "l = .03, slightly off the ideal value, is even better than l = 0.",
-          (balance, 0.03, 0.0, ABOVE),
+          (over, _SAME, ABOVE, (), ("l = 0.03", "l = 0")),
           "With 100 rows and 5 clusters l = .03 asks for at least 19.4, so 20, rows in each: the labels of l = 0. The "
           "two sets of labellings are equal, so their convex hulls are, too: neither our solver nor the printed one "
           "can tell them apart by the set alone, and the difference in the paper's figure has another cause."),
     Claim("B3", "9.1, Fig. 5", "The models are sensitive to l: set improperly, the performance degrades dramatically.",
-          (balance, 0.3, 0.0, {"high": -DRAMATIC}),
+          (over, _SAME, {"high": -DRAMATIC}, (), ("l = 0.3", "l = 0")),
           f"l = .3 minus l = 0, limit −{DRAMATIC:g}. Wide bounds let clusters merge and split; coupled tasks suffer "
           "less."),
-    Claim("B4", "ours", 'sizes="auto" makes up for not knowing l.', (balance, "auto", 0.3, ABOVE),
+    Claim("B4", "ours", 'sizes="auto" makes up for not knowing l.', (over, _SAME, ABOVE, (), (AUTO_L, "l = 0.3")),
           "Auto minus l = .3."),
     Claim("C1", "9.2, Fig. 6a", "Time grows as O(n²).", (time_growth, "n", *QUADRATIC, True),
           "The paper's solver at 100 and 200 rows a task, the larger half of n: too few to speak of a limit. Small "
@@ -519,16 +494,12 @@ CLAIMS = (
 def judge_claims(frames: Mapping[str, Any]) -> dict[str, list[Judged]]:
     """Experiment → claims with their cases, for the experiments whose tables are there."""
     experiments: dict[str, Rows] = {}
-    for name, frame in frames.items():
-        if frame is not None:
-            experiments[name] = Rows(frame, experiments)
-    judged: dict[str, list[tuple[Claim, list[Case]]]] = {
-        name: [] for name in _EXPERIMENTS.values() if name in experiments
+    experiments |= {name: Rows(frame, experiments) for name, frame in frames.items() if frame is not None}
+    return {
+        name: [(claim, claim.cases(experiments[name])) for claim in CLAIMS if claim.experiment == name]
+        for name in _EXPERIMENTS.values()
+        if name in experiments
     }
-    for claim in CLAIMS:
-        if claim.experiment in experiments:
-            judged[claim.experiment].append((claim, claim.cases(experiments[claim.experiment])))
-    return judged
 
 
 def write_claims(out: Path, pictures: Mapping[str, Sequence[Picture]], *, quick: bool = False) -> Path:
@@ -538,9 +509,8 @@ def write_claims(out: Path, pictures: Mapping[str, Sequence[Picture]], *, quick:
     for name, claims in judged.items():
         experiment = load_experiment(name)
         text = "\n\n".join([state(experiment, out / name), *(_in_words(*claim) for claim in claims)])
-        sections.append(
-            Section(experiment.title, text, pictures=[replace(p, folder=f"{name}/") for p in pictures.get(name, ())])
-        )
+        shown = [replace(picture, path=f"{name}/{picture.path}") for picture in pictures.get(name, ())]
+        sections.append(Section(experiment.title, text, pictures=shown))
     made_by = "python -m paper reproduce all" + (" --quick" if quick else "")
     write_page(out / "claims.md", "The paper's claims, one by one", made_by, RULE, sections)
     return out / "claims.md"
@@ -583,7 +553,7 @@ def _counterparts(pictures: Mapping[str, Sequence[Picture]]) -> Section:
     """The paper's figures and tables in its order, and where ours are."""
     rows = []
     for name, found in pictures.items():
-        rows += [(p.paper, f"`{name}/figures/{p.stem}.png`") for p in found if p.paper.startswith("Fig.")]
+        rows += [(p.paper, f"`{name}/{p.path}`") for p in found if p.paper.startswith("Fig.")]
         if name == "newsgroups":
             rows.append(("Table 1: Task definition on the 20-newsgroups dataset.", f"`{name}/page.md`"))
     rows.sort(key=lambda row: (row[0].startswith("Table"), int(re.findall(r"\d+", row[0])[0])))

@@ -7,9 +7,10 @@ are the same for all three.
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,16 +23,9 @@ from mtclust.datasets import TaskData
 from paper.datasets import fetch_newsgroups_tasks, fetch_pendigits_tasks, fetch_sentiment_tasks
 from paper.datasets.newsgroups import NEWSGROUP_TASKS
 from paper.datasets.pendigits import JOBS
-from paper.experiments import figures, sections
+from paper.experiments import figures, page
 from paper.experiments.driver import Experiment
-from paper.experiments.methods import (
-    OURS,
-    fit_ours,
-    fit_reference,
-    load,
-    rows_of_ours,
-    true_sizes,
-)
+from paper.experiments.methods import OURS, fit_ours, fit_reference, load, rows_of_ours, true_sizes
 from paper.experiments.page import Picture, Section
 from paper.experiments.printed import (
     LAMBDAS,
@@ -44,15 +38,7 @@ from paper.experiments.printed import (
     printed_kernel,
     printed_sections,
 )
-from paper.experiments.protocols import (
-    REFERENCES,
-    by_draw,
-    display_name,
-    number_text,
-    slope,
-    with_names,
-    without_labels,
-)
+from paper.experiments.protocols import REFERENCES, by_draw, display_name, number_text, slope, without_labels
 from paper.experiments.runner import Cell, Outcome, load_array
 from paper.reference import REFERENCE_METHODS
 from paper.reference.kernel_methods import WIDTHS
@@ -85,118 +71,122 @@ class Block:
     draws: int = ALL_DRAWS
     pooled_draws: int = ALL_DRAWS  # of POOLED_KERNEL
 
+    def reference_cells(self, common: Mapping[str, Any], quick: bool, grid: bool) -> list[Cell]:
+        """Reference methods at their default setting, or at all points of their grids (in a quick run of NC only)."""
+        names = [name for name in self.references if name not in POOLED_KERNEL or common["draw"] < self.pooled_draws]
+        starts = {"n_init": 2 if quick else RESTARTS}
+        if not grid:
+            return [Cell(methods=(name,), setting=starts, **common) for name in names]
+        return [
+            Cell(methods=(name,), protocol="grid", setting={**starts, **point}, **common)
+            for name in names
+            if REFERENCE_METHODS[name].grid and (name == "NC" or not quick)
+            for point in REFERENCE_METHODS[name].settings()
+        ]
 
-@dataclass(frozen=True)
-class Comparison:
+
+class Comparison(Experiment):
     """One of the three."""
 
-    name: str
-    load: Callable[[str, int], TaskData]  # of (dataset, draw)
-    blocks: Callable[[bool], list[Block]]  # of quick: what is run by default
     names: tuple[str, ...]  # our methods in the order of tables
-    tasks: Callable[[str], Sequence[str]]  # of dataset: names for diagrams
-    figures: Mapping[str, str]  # what is drawn → the paper's caption
-    more: Callable[[Any, Any, Path], list[Section]]  # of (named, main, directory): what only this comparison has
+    tasks: Callable[[str], Sequence[str]]  # of a data set: their names for diagrams
+    captions: Mapping[str, str]  # what is drawn → the paper's caption
+
+    @abstractmethod
+    def load(self, dataset: str, draw: int) -> TaskData:
+        """The rows of a draw."""
+
+    @abstractmethod
+    def blocks(self, quick: bool) -> list[Block]:
+        """What is run by default."""
+
+    @abstractmethod
+    def more(self, named: Any, main: Any, directory: Path) -> list[Section]:
+        """The sections that only this comparison has; ``main`` has no normalisations."""
 
     def cells(self, repeats: int, quick: bool) -> list[Cell]:
         """All fits without labels."""
         found = []
-        for block in self.blocks(quick):
-            for draw in range(min(repeats, block.draws)):
-                common = self._common(block, draw)
-                found += reference_cells(common, _references(block, draw), quick, grid=False)
-                found += [
-                    Cell(methods=rows_of_ours(name), kernel=kernel, solver="exchange", **common)
-                    for name, kernel in product(block.models, block.kernels)
-                ]
+        for block, common in self._draws(repeats, quick):
+            found += block.reference_cells(common, quick, grid=False)
+            found += [
+                Cell(methods=rows_of_ours(name), kernel=kernel, solver="exchange", **common)
+                for name, kernel in product(block.models, block.kernels)
+            ]
         return found
 
     def printed_cells(self, repeats: int, quick: bool) -> list[Cell]:
         """The paper's grid with its solver, from k-means and random labels; reference methods at their grids."""
         found = []
-        for block in self.blocks(quick):
-            for draw in range(repeats):
-                common = self._common(block, draw)
-                for grid in (False, True):
-                    found += reference_cells(common, _references(block, draw), quick, grid=grid)
-                cuts = {"max_cuts": (2 if quick else max(STOPS),), "init": STARTS}
-                lambdas = {"lambda1": LAMBDAS, "lambda2": LAMBDAS}
-                points = [
-                    (name, kernel, setting)
-                    for name, kernel in product(block.models, block.kernels)
-                    for setting in _points(cuts | lambdas, WIDTHS, kernel, quick)
-                    # for DSTC only the sum counts
-                    if name != "DSTC" or setting["lambda1"] <= setting["lambda2"]
-                ]
-                if block.dataset in LEVEL_DATASETS:
-                    points += [("DMTRC", "rbf", setting) for setting in _points(cuts | LEVEL_GRID, (), "", quick)]
-                found += [
-                    Cell(methods=(name,), kernel=kernel, solver="cutting-plane", protocol="as printed",
-                         setting=setting, **common)
-                    for name, kernel, setting in points
-                ]  # fmt: skip
+        cuts = {"max_cuts": (2 if quick else max(STOPS),), "init": STARTS}
+        for block, common in self._draws(repeats, quick):
+            found += block.reference_cells(common, quick, grid=False) + block.reference_cells(common, quick, grid=True)
+            points = [
+                (name, kernel, setting)
+                for name, kernel in product(block.models, block.kernels)
+                for setting in _points(cuts | {"lambda1": LAMBDAS, "lambda2": LAMBDAS}, kernel, quick)
+                # for DSTC only the sum counts
+                if name != "DSTC" or setting["lambda1"] <= setting["lambda2"]
+            ]
+            if block.dataset in LEVEL_DATASETS:
+                points += [("DMTRC", "rbf", setting) for setting in _points(cuts | LEVEL_GRID, "", quick)]
+            found += [
+                Cell(methods=(name,), kernel=kernel, solver="cutting-plane", protocol="as printed",
+                     setting=setting, **common)
+                for name, kernel, setting in points
+            ]  # fmt: skip
         return found
 
-    def _common(self, block: Block, draw: int) -> dict[str, Any]:
-        return {"experiment": self.name, "dataset": block.dataset, "draw": draw, "seed": draw}
+    def _draws(self, repeats: int, quick: bool) -> list[tuple[Block, dict[str, Any]]]:
+        """Every block with every draw of it: what all of its cells have in common."""
+        return [
+            (block, {"experiment": self.name, "dataset": block.dataset, "draw": draw, "seed": draw})
+            for block in self.blocks(quick)
+            for draw in range(min(repeats, block.draws))
+        ]
 
-    def report(self, frame: Any, directory: Path) -> list[Section]:
-        """Figures and tables of the finished rows."""
-        named = with_names(frame)
+    def execute(self, cell: Cell) -> Sequence[Outcome]:
+        data, name, setting = _data(self.name, cell.dataset, cell.draw), cell.methods[0], dict(cell.setting)
+        if name in REFERENCE_METHODS:
+            return fit_reference(name, data, cell.seed, setting.pop("n_init"), setting)
+        if cell.protocol == "as printed":
+            kernel = _printed_kernel(self.name, cell.dataset, cell.draw, setting.get("width"))
+            return fit_printed(name, data, cell.seed, kernel, setting)
+        keep = array_name("D", cell.dataset, cell.kernel) if cell.draw == 0 else None
+        return fit_ours(
+            name, data, cell.seed, keep_as=keep, sizes=true_sizes(data), **our_options(name, cell.kernel, setting)
+        )
+
+    def report(self, named: Any, directory: Path) -> list[Section]:
         main = by_kind(named, PCA, RAW)
         free = without_labels(main)
-        datasets = sorted(set(main["dataset"]), key=lambda text: (len(text), text))
+        datasets = sorted(set(main["dataset"]), key=by_length)
         names = (*(display_name(method) for method in REFERENCES), *self.names)
         tasks = {dataset: self.tasks(dataset) for dataset in datasets}
         drawn = without_labels(named)[["method", "kernel", "dataset"]].drop_duplicates()
         order = sorted(drawn[drawn["method"] == "DMTFC"].values.tolist(), key=lambda row: (row[1], len(row[2]), row[2]))
         wanted = {array_name("D", d, kernel): f"{d}, {display_name(name, kernel)}" for name, kernel, d in order}
-        heat = sections.heat_figure(frame, directory, wanted, self.figures["features"], self.figures["D"])
-        diagrams = [
-            sections.hinton_figure(
-                free, directory, [(d, name) for name in self.names for d in datasets if _is_coupled(name, raw)], tasks,
-                f"task_relationship{'_raw' if raw else ''}", self.figures[RAW if raw else PCA],
-            )
-            for raw in (False, True)
-        ]  # fmt: skip
-        first, *tables = sections.nmi_tables(main, datasets, names)
-        tables += printed_sections(main, directory, datasets)
+        learned = page.heat_figure(named, directory, wanted, self.captions["features"], self.captions["D"])
+        for kind, stem in ((PCA, "task_relationship"), (RAW, "task_relationship_raw")):
+            coupled = [n for n in self.names if n.startswith("DMTRC" if kind == PCA else "*DMTRC") and "auto" not in n]
+            models = [(d, name) for name in coupled for d in datasets]
+            learned += page.hinton_figure(free, directory, models, tasks, stem, self.captions[kind])
+        first, *tables = page.nmi_tables(main, datasets, names)
         return [
-            replace(first, pictures=[sections.nmi_figure(main, directory, datasets, names, self.figures["nmi"])]),
+            replace(first, pictures=[page.nmi_figure(main, directory, datasets, names, self.captions["nmi"])]),
             *tables,
-            sections.per_task(main, directory, datasets, self.names, tasks, self.figures["per task"]),
-            Section.with_pictures("What is learned", _learned_text(free, datasets), heat, *diagrams),
+            *printed_sections(main, directory, datasets),
+            page.per_task(main, directory, datasets, self.names, tasks, self.captions["per task"]),
+            Section("What is learned", _learned_text(free, datasets), pictures=learned),
             *self.more(named, main, directory),
-            *sections.failures(frame),
         ]
 
 
-def _is_coupled(name: str, raw: bool) -> bool:
-    return name.lstrip("*").startswith("DMTRC") and not name.endswith("auto") and name.startswith("*") == raw
-
-
-def _references(block: Block, draw: int) -> list[str]:
-    return [name for name in block.references if name not in POOLED_KERNEL or draw < block.pooled_draws]
-
-
-def reference_cells(common: Mapping[str, Any], names: Sequence[str], quick: bool, grid: bool) -> list[Cell]:
-    """Reference methods at their default setting, or at all points of their grids (in a quick run of NC only)."""
-    starts = {"n_init": 2 if quick else RESTARTS}
-    if not grid:
-        return [Cell(methods=(name,), setting=starts, **common) for name in names]
-    tried = [name for name in names if REFERENCE_METHODS[name].grid and (name == "NC" or not quick)]
-    return [
-        Cell(methods=(name,), protocol="grid", setting={**starts, **point}, **common)
-        for name in tried
-        for point in REFERENCE_METHODS[name].settings()
-    ]
-
-
-def _points(grid: Mapping[str, Any], widths: Sequence[float], kernel: str, quick: bool) -> list[dict[str, Any]]:
+def _points(grid: Mapping[str, Any], kernel: str, quick: bool) -> list[dict[str, Any]]:
     """All points of a grid, with the widths for the RBF kernel; of a quick run the first of every λ and one width."""
     axes = {key: values[:1] if quick and key.startswith("lambda") else values for key, values in grid.items()}
     if kernel == "rbf":
-        axes["width"] = widths[1:2] if quick else widths
+        axes["width"] = WIDTHS[1:2] if quick else WIDTHS
     return [dict(zip(axes, values)) for values in product(*axes.values())]
 
 
@@ -211,33 +201,19 @@ def array_name(what: str, dataset: str, kernel: str) -> str:
     return re.sub(r"\W+", "_", f"{what} {dataset} {kernel}".strip())
 
 
+def by_length(text: str) -> tuple[int, str]:
+    """Sorts "5 %" before "10 %"."""
+    return len(text), text
+
+
 @lru_cache(maxsize=3)
 def _data(name: str, dataset: str, draw: int) -> TaskData:
-    return COMPARISONS[name].load(dataset, draw)
+    return EXPERIMENTS[name].load(dataset, draw)
 
 
 @lru_cache(maxsize=len(WIDTHS) + 1)
 def _printed_kernel(name: str, dataset: str, draw: int, width: float | None) -> PrintedKernel:
     return printed_kernel(_data(name, dataset, draw), width)
-
-
-def execute(cell: Cell) -> Sequence[Outcome]:
-    """Run one cell of any comparison."""
-    data, name, setting = _data(cell.experiment, cell.dataset, cell.draw), cell.methods[0], dict(cell.setting)
-    if name in REFERENCE_METHODS:
-        return fit_reference(name, data, cell.seed, setting.pop("n_init"), setting)
-    if cell.protocol == "as printed":
-        kernel = _printed_kernel(cell.experiment, cell.dataset, cell.draw, setting.get("width"))
-        return fit_printed(name, data, cell.seed, kernel, setting)
-    keep = array_name("D", cell.dataset, cell.kernel) if cell.draw == 0 else None
-    options = {"sizes": true_sizes(data), **our_options(name, cell.kernel, setting)}
-    outcomes = fit_ours(name, data, cell.seed, keep_as=keep, **options)
-    if cell.draw == 0 and name == "DSTC" and cell.experiment == "pendigits":
-        view = np.column_stack(
-            [data.tasks, data.target, PrincipalComponents(2, svd_solver="full").fit_transform(data.data)]
-        )
-        return [replace(outcomes[0], arrays={array_name("view", cell.dataset, ""): view})]
-    return outcomes
 
 
 def our_options(name: str, kernel: str, setting: Mapping[str, Any]) -> dict[str, Any]:
@@ -251,9 +227,9 @@ def our_options(name: str, kernel: str, setting: Mapping[str, Any]) -> dict[str,
 
 
 def _learned_text(free: Any, datasets: Sequence[str]) -> str:
-    found = [sections.off_diagonal_text(free, datasets, name) for name in ("DMTFC_l", "DMTFC_r")]
+    found = [page.off_diagonal_text(free, datasets, name) for name in ("DMTFC_l", "DMTFC_r")]
     for name in ("DMTRC_l", "DMTRC_r"):
-        pairs = [within_and_across(omega) for omega in sections.correlations_of(free, "Job 3", name)]
+        pairs = [within_and_across(omega) for omega in page.correlations_of(free, "Job 3", name)]
         if pairs:
             within, across = np.mean(pairs, axis=0)
             found.append(
@@ -271,15 +247,6 @@ def _learned_text(free: Any, datasets: Sequence[str]) -> str:
 DATASETS = tuple(f"Job {job}" for job in JOBS)
 
 
-def _pendigits(dataset: str, draw: int) -> TaskData:
-    return load(fetch_pendigits_tasks, int(dataset[-1]), draw)
-
-
-def _jobs(quick: bool) -> list[Block]:
-    block = Block("", ("linear", "rbf"), tuple(OURS), REFERENCES)
-    return [replace(block, dataset=dataset) for dataset in (DATASETS[:1] if quick else DATASETS)]
-
-
 def within_and_across(correlation: NDArray[np.float64]) -> tuple[float, float]:
     """Mean correlation between two tasks of one group of Job 3, and of different groups."""
     first = np.arange(6) < 3
@@ -287,23 +254,56 @@ def within_and_across(correlation: NDArray[np.float64]) -> tuple[float, float]:
     return float(correlation[same].mean()), float(correlation[np.not_equal.outer(first, first)].mean())
 
 
-def _pendigits_sections(named: Any, main: Any, directory: Path) -> list[Section]:
-    return [Section.with_pictures("The tasks", "", _view_figure(named, directory))]
+class Pendigits(Comparison):
+    """The paper's three jobs."""
 
+    name = "pendigits"
+    title = "Pendigits"
+    intro = (
+        "The paper's section 9.1: five digits a task, 100 rows a task; Jobs 1 and 2 have three related tasks each, Job "
+        f"3 all six. {PROTOCOLS} DMTFC_r uses the {COMPONENTS} leading features of kernel PCA, as in the paper."
+    )
+    repeats = 30
+    names = tuple(display_name(m, kernel) for kernel in ("linear", "rbf") for m in (*OURS, "DMTRC auto"))
+    tasks = staticmethod(lambda dataset: [str(task) for task in JOBS[int(dataset[-1])]])
+    captions: Mapping[str, str] = {
+        "nmi": "Fig. 2: NMI comparison on the pendigits dataset.",
+        "D": "Fig. 3: Visualization of the shared feature filter learned by DMTFC on the pendigits dataset.",
+        "PCA": "Fig. 4: Hinton diagram of the task relationship learned by DMTRC on the pendigits dataset.",
+        "raw": "",
+        "features": f"16 pen coordinates (linear) and {COMPONENTS} kernel principal components (RBF)",
+        "per task": "",
+    }
 
-def _view_figure(named: Any, directory: Path) -> Picture | None:
-    arrays = [load_array(directory, array_name("view", d, ""), named["version"].iloc[0]) for d in DATASETS]
-    view = next((array for array in reversed(arrays) if array is not None), None)
-    if view is None:
-        return None
-    tasks = np.unique(view[:, 0])
-    figure, axes = figures.panels(3, -(-len(tasks) // 3), width=2.5, height=2.3)
-    for ax, task in zip(axes.flat, tasks):
-        rows = view[view[:, 0] == task]
-        figures.scatter(ax, rows[:, 2], rows[:, 3], rows[:, 1].astype(int), f"Task {task:.0f}")
-    caption = "Draw 0, two principal components of all rows; colour and symbol: the digit."
-    paper = "Fig. 1: Visualization of the tasks on the pendigits data."
-    return Picture(figures.save(figure, directory, "tasks"), caption, paper)
+    def load(self, dataset: str, draw: int) -> TaskData:
+        return load(fetch_pendigits_tasks, int(dataset[-1]), draw)
+
+    def blocks(self, quick: bool) -> list[Block]:
+        return [Block(d, ("linear", "rbf"), tuple(OURS), REFERENCES) for d in (DATASETS[:1] if quick else DATASETS)]
+
+    def execute(self, cell: Cell) -> Sequence[Outcome]:
+        """As everywhere; DSTC of draw 0 leaves the rows for the figure of the tasks."""
+        outcomes = super().execute(cell)
+        if (cell.draw, cell.methods, cell.solver) != (0, ("DSTC",), "exchange"):
+            return outcomes
+        data = _data(self.name, cell.dataset, cell.draw)
+        plane = PrincipalComponents(2, svd_solver="full").fit_transform(data.data)
+        view = np.column_stack([data.tasks, data.target, plane])
+        return [replace(outcomes[0], arrays={array_name("view", cell.dataset, ""): view})]
+
+    def more(self, named: Any, main: Any, directory: Path) -> list[Section]:
+        arrays = [load_array(directory, array_name("view", d, ""), named["version"].iloc[0]) for d in DATASETS]
+        view = next((array for array in reversed(arrays) if array is not None), None)
+        if view is None:
+            return []
+        tasks = np.unique(view[:, 0])
+        figure, axes = figures.panels(3, -(-len(tasks) // 3), width=2.5, height=2.3)
+        for ax, task in zip(axes.flat, tasks):
+            rows = view[view[:, 0] == task]
+            figures.scatter(ax, rows[:, 2], rows[:, 3], rows[:, 1].astype(int), f"Task {task:.0f}")
+        caption = "Draw 0, two principal components of all rows; colour and symbol: the digit."
+        paper = "Fig. 1: Visualization of the tasks on the pendigits data."
+        return [Section("The tasks", pictures=[Picture(figures.save(figure, directory, "tasks"), caption, paper)])]
 
 
 # --- newsgroups and sentiment
@@ -330,54 +330,55 @@ def by_kind(named: Any, *kinds: str) -> Any:
     return named[keep].assign(dataset=[dataset for (dataset, _), kept in zip(parts, keep) if kept])
 
 
-def _documents(loader: Callable[..., TaskData], dataset: str, draw: int) -> TaskData:
-    share, kind = dataset.split(" %, ", 1)
-    fraction, features = float(share) / 100, dict(FEATURES[kind])
-    if "n_components" in features and fraction == QUICK_FRACTION:
-        features["n_components"] = min(COMPONENTS, load(loader, fraction, draw).data.shape[0])
-    return load(loader, fraction, draw, **features)
+class Texts(Comparison):
+    """One of the two corpora, at several fractions and with features made in several ways."""
 
+    repeats = 10
+    names = (
+        *(display_name(method, "linear") for method in (*OURS, "DMTRC auto")),
+        *(display_name(method, "linear", raw=True) for method in ("DSTC", "DMTRC", "DMTRC auto")),
+    )
+    fetch: Callable[..., TaskData]
+    fractions: tuple[float, ...]
 
-def _shares(fractions: Sequence[float], quick: bool) -> list[Block]:
-    """A block per fraction and kind of features; at the smallest fraction also the paper's normalisations."""
-    linear, raw_models, found = ("linear",), ("DSTC", "DMTRC"), []
-    for fraction in (QUICK_FRACTION,) if quick else fractions:
-        share, pooled = f"{fraction * 100:g} %", 1 if fraction >= LARGEST else ALL_DRAWS
-        found.append(Block(f"{share}, {PCA}", linear, tuple(OURS), REFERENCES, pooled_draws=pooled))
-        found.append(Block(f"{share}, {RAW}", linear, raw_models))
-        if fraction in (QUICK_FRACTION, fractions[0]):
-            found += [
-                Block(f"{share}, {kind}", linear, raw_models, ("KM",), draws=NORMALISED_DRAWS)
-                for kind in (UNIT_PCA, UNIT_COUNTS)
-            ]
-    return found
+    def load(self, dataset: str, draw: int) -> TaskData:
+        share, kind = dataset.split(" %, ", 1)
+        fraction, features = float(share) / 100, dict(FEATURES[kind])
+        if "n_components" in features and fraction == QUICK_FRACTION:
+            features["n_components"] = min(COMPONENTS, load(self.fetch, fraction, draw).data.shape[0])
+        return load(self.fetch, fraction, draw, **features)
 
+    def blocks(self, quick: bool) -> list[Block]:
+        """A block per fraction and kind of features; at the smallest fraction also the paper's normalisations."""
+        linear, raw_models, found = ("linear",), ("DSTC", "DMTRC"), []
+        fractions = (QUICK_FRACTION,) if quick else self.fractions
+        for fraction in fractions:
+            share, pooled = f"{fraction * 100:g} %", 1 if fraction >= LARGEST else ALL_DRAWS
+            found.append(Block(f"{share}, {PCA}", linear, tuple(OURS), REFERENCES, pooled_draws=pooled))
+            found.append(Block(f"{share}, {RAW}", linear, raw_models))
+            for kind in (UNIT_PCA, UNIT_COUNTS) if fraction == fractions[0] else ():
+                found.append(Block(f"{share}, {kind}", linear, raw_models, ("KM",), draws=NORMALISED_DRAWS))
+        return found
 
-def _text_sections(
-    caption: str, classes: Sequence[Sequence[str]], named: Any, main: Any, directory: Path
-) -> list[Section]:
-    free = without_labels(named)
-    share = min(set(main["dataset"]), key=lambda text: (len(text), text))
-    draws = free[free["dataset"] == f"{share}, {UNIT_PCA}"]["draw"].unique()
-    kinds = [f"{share}, {kind}" for kind in (PCA, UNIT_PCA, UNIT_COUNTS)]
-    text = f"The first {len(draws)} draws, no labels. Unless it says counts, terms are weighted by tf × idf."
-    few = free[free["draw"].isin(draws)]
-    found = sections.table("Normalisation", text, kinds, ("KM", "DSTC_l", "DMTRC_l"), (few, "nmi"))
-    if classes:
-        rows = [(f"Task {number}", " vs. ".join(names)) for number, names in enumerate(classes, start=1)]
-        text = "Counterpart of the paper's Table 1: Task definition on the 20-newsgroups dataset."
-        found.append(Section("The tasks", text, ("task", "classes"), rows))
-    return [*found, _time_section(caption, without_labels(main), directory)]
+    def more(self, named: Any, main: Any, directory: Path) -> list[Section]:
+        free = without_labels(named)
+        share = min(set(main["dataset"]), key=by_length)
+        draws = free[free["dataset"] == f"{share}, {UNIT_PCA}"]["draw"].unique()
+        kinds = [f"{share}, {kind}" for kind in (PCA, UNIT_PCA, UNIT_COUNTS)]
+        text = f"The first {len(draws)} draws, no labels. Unless it says counts, terms are weighted by tf × idf."
+        few = free[free["draw"].isin(draws)]
+        found = page.table("Normalisation", text, kinds, ("KM", "DSTC_l", "DMTRC_l"), (few, "nmi"))
+        return [*found, _time_section(self.captions["time"], without_labels(main), directory)]
 
 
 def _time_section(caption: str, free: Any, directory: Path) -> Section:
     names = [name for name in free["name"].unique() if not name.endswith("auto")]
-    shares = sorted(free["dataset"].unique(), key=lambda text: (len(text), text))
+    shares = sorted(free["dataset"].unique(), key=by_length)
     sizes = [float(share.split()[0]) for share in shares]
     figure, axes = figures.panels(1, width=7.0 if len(shares) > 1 else 3.5, height=3.6)
     ax = axes[0, 0]
-    series = {name: [by_draw(free, share, name, "seconds").to_numpy() for share in shares] for name in names}
-    slowest = max((np.mean(columns[0]) for columns in series.values() if len(columns[0])), default=1.0)
+    series = {name: [by_draw(free, share, name, "seconds") for share in shares] for name in names}
+    slowest = max((columns[0].mean() for columns in series.values() if len(columns[0])), default=1.0)
     figures.times(ax, sizes, series, [name for name in names if name.startswith("*")], slowest, {2: "O(n²)"}, shares)
     ax.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
     picture = Picture(
@@ -386,8 +387,8 @@ def _time_section(caption: str, free: Any, directory: Path) -> Section:
         caption,
     )
     rows = []
-    for name in names:
-        medians = [by_draw(free, share, name, "seconds").median() for share in shares]
+    for name, columns in series.items():
+        medians = [column.median() for column in columns]
         rows.append([name, *map(number_text, medians), number_text(slope(sizes, medians))])
     header = ("method", *(f"{share}, s" for share in shares), "exponent of n")
     text = (
@@ -397,97 +398,66 @@ def _time_section(caption: str, free: Any, directory: Path) -> Section:
     return Section("CPU time", text, header, rows, [picture])
 
 
-def _text_comparison(
-    name: str, loader: Callable[..., TaskData], fractions: Sequence[float], tasks: Sequence[str], set_name: str,
-    first: int, classes: Sequence[Sequence[str]] = (),
-) -> Comparison:  # fmt: skip
-    """One of the two corpora; ``first`` is the number of its first figure in the paper."""
-    on = f"on the {set_name} dataset."
-    per_task = "results on each individual task (supplement)."
-    time = f"Fig. {first + 4}: CPU time comparison on the 20-newsgroups."
-    if name == "sentiment":
-        per_task = (
-            f"Fig. {first + 4}: NMI comparison between the proposed methods on the individual tasks with respect to "
-            f"different percentages of data {on}"
-        )
-        time = f"Fig. {first + 5}: CPU time comparison {on}"
-    captions = {
-        "nmi": f"Fig. {first}: NMI comparison {on}",
-        "D": f"Fig. {first + 1}: Visualizations of D of DMTFC_l {on}",
-        PCA: f"Fig. {first + 2}: Hinton diagrams of Ω of DMTRC_l {on}",
-        RAW: f"Fig. {first + 3}: Hinton diagrams of Ω of *DMTRC_l {on}",
-        "features": f"{COMPONENTS} principal components",
-        "per task": per_task,
-    }
-    ours = [display_name(method, "linear") for method in (*OURS, "DMTRC auto")]
-    raw = [display_name(method, "linear", raw=True) for method in ("DSTC", "DMTRC", "DMTRC auto")]
-    return Comparison(
-        name, partial(_documents, loader), partial(_shares, fractions), (*ours, *raw), lambda _: tasks,
-        captions, partial(_text_sections, time, classes),
-    )  # fmt: skip
-
-
-COMPARISONS = {
-    "pendigits": Comparison(
-        "pendigits",
-        _pendigits,
-        _jobs,
-        tuple(
-            display_name(m, kernel) for kernel in ("linear", "rbf") for m in ("DSTC", "DMTFC", "DMTRC", "DMTRC auto")
-        ),
-        lambda dataset: [str(task) for task in JOBS[int(dataset[-1])]],
-        {
-            "nmi": "Fig. 2: NMI comparison on the pendigits dataset.",
-            "D": "Fig. 3: Visualization of the shared feature filter learned by DMTFC on the pendigits dataset.",
-            PCA: "Fig. 4: Hinton diagram of the task relationship learned by DMTRC on the pendigits dataset.",
-            RAW: "",
-            "features": "16 pen coordinates (linear) and 100 kernel principal components (RBF)",
-            "per task": "",
-        },
-        _pendigits_sections,
-    ),
-    "newsgroups": _text_comparison(
-        "newsgroups",
-        fetch_newsgroups_tasks,
-        (0.05, 0.1, 0.2, 0.4),
-        tuple("123456"),
-        "20-newsgroups",
-        7,
-        NEWSGROUP_TASKS,
-    ),
-    "sentiment": _text_comparison(
-        "sentiment", fetch_sentiment_tasks, (0.1, 0.3, 0.5), ("books", "dvd", "electr.", "kitchen"), "sentiment", 12
-    ),
-}
 _TERMS = (
     f"{COMPONENTS} principal components, and * without PCA. Terms are weighted by sublinear tf × idf with rows of "
     f"length 1, not scaled to [0, 1] as in the paper; the table of normalisations says why. {PROTOCOLS} "
     f"From {LARGEST * 100:g} % on ALL KKM and ALL NC get one draw."
 )
-_INTROS = {
-    "pendigits": (
-        "Pendigits",
-        30,
-        "The paper's section 9.1: five digits a task, 100 rows a task; Jobs 1 and 2 have three related tasks each, Job "
-        f"3 all six. {PROTOCOLS} DMTFC_r uses the {COMPONENTS} leading features of kernel PCA, as in the paper.",
-    ),
-    "newsgroups": (
-        "20 Newsgroups",
-        10,
+
+
+class Newsgroups(Texts):
+    """Six tasks of three newsgroups."""
+
+    name = "newsgroups"
+    title = "20 Newsgroups"
+    intro = (
         "The paper's section 9.3: six tasks of three newsgroups (its Table 1, "
-        f"`paper.datasets.fetch_newsgroups_tasks`), 5, 10, 20 and 40 % of the messages, {_TERMS}",
-    ),
-    "sentiment": (
-        "Multi-domain sentiment",
-        10,
-        "The paper's section 9.4: reviews of books, DVDs, electronics and kitchen appliances, positive or negative; "
-        f"10, 30 and 50 % of them, {_TERMS} For the supervised counterparts see `python -m paper reproduce transfer`.",
-    ),
-}
-EXPERIMENTS = {
-    name: Experiment(
-        name, title, intro, repeats, one.cells, execute, one.report, one.printed_cells if name == "pendigits" else None
+        f"`paper.datasets.fetch_newsgroups_tasks`), 5, 10, 20 and 40 % of the messages, {_TERMS}"
     )
-    for name, one in COMPARISONS.items()
-    for title, repeats, intro in (_INTROS[name],)
-}
+    fetch = staticmethod(fetch_newsgroups_tasks)
+    fractions = (0.05, 0.1, 0.2, 0.4)
+    tasks = staticmethod(lambda dataset: "123456")
+    captions: Mapping[str, str] = {
+        "nmi": "Fig. 7: NMI comparison on the 20-newsgroups dataset.",
+        "D": "Fig. 8: Visualizations of D of DMTFC_l on the 20-newsgroups dataset.",
+        PCA: "Fig. 9: Hinton diagrams of Ω of DMTRC_l on the 20-newsgroups dataset.",
+        RAW: "Fig. 10: Hinton diagrams of Ω of *DMTRC_l on the 20-newsgroups dataset.",
+        "features": f"{COMPONENTS} principal components",
+        "per task": "results on each individual task (supplement).",
+        "time": "Fig. 11: CPU time comparison on the 20-newsgroups.",
+    }
+
+    def more(self, named: Any, main: Any, directory: Path) -> list[Section]:
+        *first, last = super().more(named, main, directory)
+        rows = [(f"Task {number}", " vs. ".join(names)) for number, names in enumerate(NEWSGROUP_TASKS, start=1)]
+        text = "Counterpart of the paper's Table 1: Task definition on the 20-newsgroups dataset."
+        return [*first, Section("The tasks", text, ("task", "classes"), rows), last]
+
+
+class Sentiment(Texts):
+    """Four tasks of reviews, positive or negative."""
+
+    name = "sentiment"
+    title = "Multi-domain sentiment"
+    intro = (
+        "The paper's section 9.4: reviews of books, DVDs, electronics and kitchen appliances, positive or negative; "
+        f"10, 30 and 50 % of them, {_TERMS} For the supervised counterparts see `python -m paper reproduce transfer`."
+    )
+    fetch = staticmethod(fetch_sentiment_tasks)
+    fractions = (0.1, 0.3, 0.5)
+    tasks = staticmethod(lambda dataset: ("books", "dvd", "electr.", "kitchen"))
+    captions: Mapping[str, str] = {
+        "nmi": "Fig. 12: NMI comparison on the sentiment dataset.",
+        "D": "Fig. 13: Visualizations of D of DMTFC_l on the sentiment dataset.",
+        PCA: "Fig. 14: Hinton diagrams of Ω of DMTRC_l on the sentiment dataset.",
+        RAW: "Fig. 15: Hinton diagrams of Ω of *DMTRC_l on the sentiment dataset.",
+        "features": f"{COMPONENTS} principal components",
+        "per task": (
+            "Fig. 16: NMI comparison between the proposed methods on the individual tasks with respect to different "
+            "percentages of data on the sentiment dataset."
+        ),
+        "time": "Fig. 17: CPU time comparison on the sentiment dataset.",
+    }
+
+
+EXPERIMENTS: Mapping[str, Comparison] = {one.name: one for one in (Pendigits(), Newsgroups(), Sentiment())}

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mtclust import __version__
 from mtclust.exceptions import CommandError
 from mtclust.persistence.atomic import cannot_write
-from paper.experiments.page import Picture, Section, write_page
-from paper.experiments.runner import Cell, DataUnavailable, Execute, run_cells
-from paper.experiments.sections import draws_text
+from paper.experiments.page import Picture, Section, draws_text, failures, write_page
+from paper.experiments.protocols import with_names
+from paper.experiments.runner import Cell, DataUnavailable, Outcome, run_cells
 from paper.experiments.table import RunTable, as_frame, key_of, read_rows, replace_file
 
 TABLE = "runs.csv"
@@ -28,23 +28,33 @@ OURS, AS_PRINTED = "ours", "as printed"
 PRINTED_REPEATS = 5
 
 
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(ABC):
     """One experiment of the paper."""
 
     name: str
     title: str
     intro: str  # what is run and what differs from the paper, for the page
     repeats: int  # draws if the user gives no number
-    cells: Callable[[int, bool], list[Cell]]  # of (repeats, quick): all fits, in the order in which they are run
-    execute: Execute  # runs one cell
-    report: Callable[[Any, Path], Sequence[Section]]  # of (frame, directory): the page; figures go below the directory
-    printed: Callable[[int, bool], list[Cell]] | None = None  # the cells of ``--as-printed``, where they differ
+
+    @abstractmethod
+    def cells(self, repeats: int, quick: bool) -> list[Cell]:
+        """All fits, in the order in which they are run."""
+
+    def printed_cells(self, repeats: int, quick: bool) -> list[Cell]:
+        """The fits of ``--as-printed``, where they differ."""
+        return self.cells(repeats, quick)
+
+    @abstractmethod
+    def execute(self, cell: Cell) -> Sequence[Outcome]:
+        """Run one cell, perhaps in another process."""
+
+    @abstractmethod
+    def report(self, named: Any, directory: Path) -> Sequence[Section]:
+        """The page about the finished rows, with the names of their methods; figures go below the directory."""
 
     def cells_of(self, protocol: str, repeats: int, quick: bool) -> list[Cell]:
         """The fits of one protocol."""
-        wanted = self.printed if protocol == AS_PRINTED and self.printed is not None else self.cells
-        return wanted(repeats, quick)
+        return (self.printed_cells if protocol == AS_PRINTED else self.cells)(repeats, quick)
 
 
 def run_experiment(
@@ -59,35 +69,36 @@ def run_experiment(
     """Run what is missing, then write the page; returns the figures on it."""
     directory = out / experiment.name
     usual = min(experiment.repeats, PRINTED_REPEATS) if protocol == AS_PRINTED else experiment.repeats
-    wanted = repeats if repeats is not None else (1 if quick else usual)
+    repeats = repeats or (1 if quick else usual)
     with _alone_in(directory):
-        _claim(directory, experiment.name, quick, protocol, wanted)
-        table = RunTable(directory / TABLE)
+        _claim(directory, quick, protocol, repeats)
         try:
-            cells = experiment.cells_of(protocol, wanted, quick)
-            run_cells(cells, experiment.execute, table, n_jobs=n_jobs)
+            cells = experiment.cells_of(protocol, repeats, quick)
+            run_cells(cells, experiment.execute, RunTable(directory / TABLE), n_jobs=n_jobs)
         except DataUnavailable as error:
             raise CommandError(
-                f"the data of {experiment.name} are not at hand: {error} Finished rows are kept in {table.path}."
+                f"the data of {experiment.name} are not at hand: {error} Finished rows are kept in {directory / TABLE}."
             ) from error
     return write_report(experiment, directory)
 
 
 def write_report(experiment: Experiment, directory: Path) -> list[Picture]:
     """Figures and page from the table as it is; nothing is run. Returns the figures."""
-    mark = directory / MARK
-    if not mark.exists():
-        raise CommandError(f"{directory} holds no results; run python -m paper reproduce {experiment.name} first.")
-    run = json.loads(mark.read_text())
+    again = f"run python -m paper reproduce {experiment.name} first."
+    if not (directory / MARK).exists():
+        raise CommandError(f"{directory} holds no results; {again}")
+    run = json.loads((directory / MARK).read_text())
     frame = read_frame(directory.parent, experiment.name)
     if frame is None or frame.empty:
-        raise CommandError(
-            f"{directory / TABLE} has no finished rows yet; run python -m paper reproduce {experiment.name} first."
-        )
-    sections = experiment.report(frame, directory)
-    parts = [state(experiment, directory), experiment.intro, f"{draws_text(frame)} All rows: `{TABLE}`."]
-    made_by = [command(experiment.name, repeats, run["quick"], name) for name, repeats in run["repeats"].items()]
-    write_page(directory / "page.md", experiment.title, "` and `".join(made_by), "\n\n".join(parts), sections)
+        raise CommandError(f"{directory / TABLE} has no finished rows yet; {again}")
+    sections = [*experiment.report(with_names(frame), directory), *failures(frame)]
+    intro = [state(experiment, directory), experiment.intro, f"{draws_text(frame)} All rows: `{TABLE}`."]
+    common = {"quick": " --quick" if run["quick"] else "", OURS: "", AS_PRINTED: " --as-printed"}
+    made_by = "` and `".join(
+        f"python -m paper reproduce {experiment.name} --repeats {repeats}{common['quick']}{common[protocol]}"
+        for protocol, repeats in run["repeats"].items()
+    )
+    write_page(directory / "page.md", experiment.title, made_by, "\n\n".join(intro), sections)
     return [picture for section in sections for picture in section.pictures]
 
 
@@ -102,20 +113,16 @@ def state(experiment: Experiment, directory: Path) -> str:
             "starts and data sets, and our models may have been given other sizes."
         )
     run = json.loads((directory / MARK).read_text())
-    cells = [
-        cell
-        for protocol, repeats in run["repeats"].items()
-        for cell in experiment.cells_of(protocol, repeats, run["quick"])
-    ]
+    wanted = run["repeats"].items()
+    cells = [cell for protocol, n in wanted for cell in experiment.cells_of(protocol, n, run["quick"])]
     present = {key_of(row) for row in rows}
-    missing = [cell for cell in cells if not present.issuperset(cell.keys())]
+    missing = Counter(cell.dataset for cell in cells if not present.issuperset(cell.keys()))
     text = f"Rows of mtclust {version}."
     if not missing:
         return text
-    what = "; ".join(f"{name}: {count}" for name, count in Counter(cell.dataset for cell in missing).items())
     return (
-        f"{text} **Not finished**: {len(missing)} of {len(cells)} fits of this command are still to be run (the same "
-        f"command goes on with them), by data set: {what}."
+        f"{text} **Not finished**: {missing.total()} of {len(cells)} fits of this command are still to be run (the "
+        f"same command goes on with them), by data set: {'; '.join(f'{name}: {n}' for name, n in missing.items())}."
     )
 
 
@@ -143,12 +150,6 @@ def read_frame(out: Path, name: str) -> Any:
     return as_frame([row for row in rows if row["version"] == version])
 
 
-def command(name: str, repeats: int, quick: bool, protocol: str = OURS) -> str:
-    """The command line that makes these results."""
-    words = [f"python -m paper reproduce {name} --repeats {repeats}", *(["--quick"] if quick else [])]
-    return " ".join([*words, *(["--as-printed"] if protocol == AS_PRINTED else [])])
-
-
 @contextmanager
 def _alone_in(directory: Path) -> Iterator[None]:
     """Keep a second run out of the directory; the lock goes with the process, however it ends."""
@@ -172,15 +173,14 @@ def _alone_in(directory: Path) -> Iterator[None]:
         yield
 
 
-def _claim(directory: Path, name: str, quick: bool, protocol: str, repeats: int) -> None:
+def _claim(directory: Path, quick: bool, protocol: str, repeats: int) -> None:
     """Note what the directory is for; refuse to mix the rows of a quick run and of a full one."""
     mark = directory / MARK
-    before: dict[str, int] = {}
+    run: dict[str, Any] = {"experiment": directory.name, "quick": quick, "repeats": {}}
     if mark.exists():
-        found = json.loads(mark.read_text())
-        if found["quick"] != quick:
-            kind = "a quick" if found["quick"] else "a full"
-            raise CommandError(f"{directory} holds {kind} run of {name}; choose another --out, or delete it.")
-        before = found["repeats"]
-    run = {"experiment": name, "quick": quick, "repeats": before | {protocol: repeats}}
+        run = json.loads(mark.read_text())
+    if run["quick"] != quick:
+        kind = "a quick" if run["quick"] else "a full"
+        raise CommandError(f"{directory} holds {kind} run of {directory.name}; choose another --out, or delete it.")
+    run["repeats"][protocol] = repeats
     replace_file(mark, json.dumps(run).encode())

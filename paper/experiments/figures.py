@@ -1,4 +1,4 @@
-"""The figures of the experiments: drawn on axes, saved as PNG and SVG."""
+"""The figures of the experiments: drawn on axes, saved as PNG."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.util.system import require
-from paper.experiments.protocols import REFERENCES, display_name
+from paper.experiments.protocols import REFERENCES
 from paper.experiments.table import replace_file
 
 matplotlib: Any = require("matplotlib", "experiments")
@@ -22,8 +22,9 @@ _RELATED, _REVERSE = "#2e8b57", "#d1495b"
 #: one colour per family of methods
 _FAMILY = {"DSTC": "#e69f00", "DMTFC": "#56b4e9", "DMTRC": "#0072b2", "MTRL": "#009e73", "MTFL": "#cc79a7"}
 _AUTO = "#1b3a5c"
-_REFERENCE_COLOUR = "#9a9a9a"
+_OTHER = "#9a9a9a"
 _REFERENCE_COLOURS = ("#9a9a9a", "#6b6b6b", "#c9a66b", "#b5b5b5", "#8f7f6b", "#7d9a7d", "#a56b6b", "#7b7ba6", "#a67ba6")
+_FAMILY |= dict(zip(REFERENCES, _REFERENCE_COLOURS))
 _MARKERS = "osD^v<>PXp*h"
 _GROUPS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _DPI = 110
@@ -39,23 +40,19 @@ def panels(n_columns: int, n_rows: int = 1, *, width: float = 3.2, height: float
 
 
 def save(figure: Any, directory: Path, stem: str) -> str:
-    """Write ``figures/stem.png`` below a directory; returns the stem."""
-    content = io.BytesIO()
+    """Write ``figures/stem.png`` below a directory; returns this path."""
+    content, path = io.BytesIO(), f"figures/{stem}.png"
     with matplotlib.rc_context(_STYLE):
         figure.savefig(content, format="png", dpi=_DPI)
-    replace_file(directory / "figures" / f"{stem}.png", content.getvalue())
-    return stem
+    replace_file(directory / path, content.getvalue())
+    return path
 
 
 def colour(name: str) -> str:
     """The colour of a method, the same in all figures."""
     if name.endswith("auto"):
         return _AUTO
-    for family, found in _FAMILY.items():
-        if name.lstrip("*").startswith(family):
-            return found
-    labels = [display_name(method) for method in REFERENCES]
-    return _REFERENCE_COLOURS[labels.index(name)] if name in labels else _REFERENCE_COLOUR
+    return next((found for family, found in _FAMILY.items() if name.lstrip("*").startswith(family)), _OTHER)
 
 
 def nmi_bars(

@@ -1,39 +1,40 @@
-"""Pages of results: Markdown beside the figures."""
+"""Pages of results, Markdown beside the figures: sections, and the tables and figures that several pages share."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from paper.experiments import figures
+from paper.experiments.protocols import as_reported, by_draw, mean_text, without_labels
+from paper.experiments.runner import load_array
 from paper.experiments.table import replace_file
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, ``figures/stem.png`` beside the page, and the caption of its counterpart in the paper."""
+    """A figure, its path seen from the page, and the caption of its counterpart in the paper."""
 
-    stem: str
+    path: str
     caption: str
     paper: str = ""  # "Fig. 2: …" as the paper has it; empty if the paper has none
-    folder: str = ""  # where the figures are, seen from the page: empty, or with a slash at its end
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with text, tables and figures under it."""
+    """A heading with text, a table and figures under it."""
 
     title: str
     text: str = ""
     header: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
     pictures: Sequence[Picture] = ()
-
-    @classmethod
-    def with_pictures(cls, title: str, text: str, *found: Picture | None) -> Section:
-        """A section with the figures that could be drawn."""
-        return cls(title, text, pictures=[picture for picture in found if picture is not None])
 
 
 def write_page(path: Path, title: str, command: str, intro: str, sections: Sequence[Section]) -> None:
@@ -42,11 +43,10 @@ def write_page(path: Path, title: str, command: str, intro: str, sections: Seque
     for section in sections:
         parts += [f"## {section.title}", _escape_stars(section.text)]
         if section.header:
-            lines = ["| " + " | ".join(map(_cell, section.header)) + " |", "|" + "---|" * len(section.header)]
-            lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in section.rows]
-            parts.append("\n".join(lines))
+            header, *rows = ("| " + " | ".join(map(_cell, row)) + " |" for row in (section.header, *section.rows))
+            parts.append("\n".join([header, "|" + "---|" * len(section.header), *rows]))
         for picture in section.pictures:
-            parts.append(f"![{picture.caption}]({picture.folder}figures/{picture.stem}.png)")
+            parts.append(f"![{picture.caption}]({picture.path})")
             parts.append(picture.caption + (f" Counterpart of the paper's {picture.paper}" if picture.paper else ""))
     replace_file(path, ("\n\n".join(part for part in parts if part) + "\n").encode())
 
@@ -59,3 +59,164 @@ def _cell(cell: str) -> str:
 def _escape_stars(text: str) -> str:
     """A single star is the paper's mark of a method, not emphasis."""
     return re.sub(r"(?<!\*)\*(?!\*)", r"\\*", text)
+
+
+def draws_text(frame: Any) -> str:
+    """How many draws the rows of each data set have, and from how many starts the reference methods were run."""
+    free = frame[~frame["protocol"].isin(["grid", "as printed"])]
+    counts = free.groupby("dataset", sort=False)["draw"].nunique()
+    groups = {count: list(counts.index[counts == count]) for count in sorted(set(counts), reverse=True)}
+    parts = [f"{count} ({'; '.join(names)})" for count, names in groups.items()]
+    text = f"Draws: {', '.join(parts) if len(parts) > 1 else counts.iloc[0]}."
+    for protocol, what in (("grid", "Grids of the reference methods"), ("as printed", "As printed")):
+        part = frame[frame["protocol"] == protocol]
+        if len(part):
+            text += f" {what} on the first {part['draw'].nunique()} of them."
+    starts = sorted({chosen["n_init"] for chosen in frame["chosen"] if "n_init" in chosen})
+    return text + (f" Starts of a reference method: {', '.join(map(str, starts))}." if starts else "")
+
+
+def failures(frame: Any) -> list[Section]:
+    """A section that lists failed rows, if there are any."""
+    failed = frame[frame["error"] != ""]
+    rows = [[row.dataset, str(row.draw), row.method, row.error[:300]] for row in failed.itertuples()]
+    text = f"{len(rows)} rows hold an error."
+    return [Section("Failed", text, ("data set", "draw", "method", "error"), rows)] if rows else []
+
+
+def table(title: str, text: str, datasets: Sequence[str], names: Sequence[str], *columns: Any) -> list[Section]:
+    """Methods by data sets: mean over draws ± standard error of each column, a frame and the value to show, → between.
+
+    Methods that have no rows are left out; without any there is no section.
+    """
+    rows = []
+    for name in names:
+        values = [[by_draw(frame, d, name, value).dropna() for frame, value in columns] for d in datasets]
+        if any(len(value) for parts in values for value in parts):
+            rows.append([name, *(" → ".join(map(mean_text, parts)) for parts in values)])
+    return [Section(title, text, ["method", *datasets], rows)] if rows else []
+
+
+def nmi_tables(frame: Any, datasets: Sequence[str], names: Sequence[str]) -> list[Section]:
+    """NMI of all methods without labels; of the reference methods also as the paper reports them."""
+    free = without_labels(frame)
+    text = "NMI (geometric, mean over tasks), no labels; reference methods by the start with the lowest objective."
+    found = table("NMI of all methods", text, datasets, names, (free, "nmi"))
+    tuned = as_reported(frame)
+    text = (
+        "The same reference methods by the mean NMI over all starts, which is what the paper reports: at their default "
+        f"setting{' → at the setting that is best with labels' if len(tuned) else ''}."
+    )
+    columns = [(free, "nmi_of_starts"), (tuned, "nmi")][: 2 if len(tuned) else 1]
+    return found + table("Reference methods, mean over starts", text, datasets, names, *columns)
+
+
+def bar_figure(
+    directory: Path, stem: str, datasets: Sequence[str], names: Sequence[str], frame: Any, diamonds: Any = None
+) -> str:
+    """Bars of NMI, one panel per data set, on one scale; returns its path. ``diamonds`` are rows of a second way."""
+    figure, axes = figures.panels(len(datasets), width=2.7, height=0.5 + 0.24 * len(names))
+    for ax, dataset in zip(axes[0], datasets):
+        bars, marks = (
+            {name: by_draw(part, dataset, name).to_numpy() for name in names if part is not None}
+            for part in (frame, diamonds)
+        )
+        figures.nmi_bars(ax, bars, marks, dataset)
+    axes[0, 0].set_xlim(0, max(ax.get_xlim()[1] for ax in axes[0]))
+    for ax in axes[0, 1:]:
+        ax.sharex(axes[0, 0])
+        ax.set_yticklabels([])
+    return figures.save(figure, directory, stem)
+
+
+def nmi_figure(frame: Any, directory: Path, datasets: Sequence[str], names: Sequence[str], paper: str) -> Picture:
+    """Bars of all methods without labels."""
+    free = without_labels(frame)
+    shown = [name for name in names if name in set(free["name"])]
+    star = "; *: without PCA" if any(name.startswith("*") for name in shown) else ""
+    caption = f"Mean NMI, nothing chosen with labels; line: standard deviation over draws{star}."
+    return Picture(bar_figure(directory, "nmi", datasets, shown, free), caption, paper)
+
+
+def per_task(
+    frame: Any, directory: Path, datasets: Sequence[str], names: Sequence[str], tasks: Mapping[str, Any], paper: str
+) -> Section:
+    """NMI of every task under no labels, as a figure and a table; ``tasks`` names those of each data set."""
+    free = without_labels(frame)
+    figure, axes = figures.panels(len(datasets), width=3.1, height=2.8)
+    rows = []
+    for ax, dataset in zip(axes[0], datasets):
+        series, at = {}, range(len(tasks[dataset]))
+        for name in names:
+            entries = list(free[(free["dataset"] == dataset) & (free["name"] == name)]["nmi_per_task"])
+            if entries:
+                series[name] = [[entry[task] for entry in entries] for task in entries[0]]
+                rows.append([dataset, name, ", ".join(f"{np.mean(column):.3f}" for column in series[name])])
+        figures.lines(ax, at, series, dashed=[name for name in names if name.startswith("*")])
+        ax.set_xticks(at, tasks[dataset], fontsize=8)
+        ax.set_title(dataset)
+        ax.set_xlabel("task")
+        ax.set_ylabel("NMI")
+    figures.legend_below(figure, axes[0, 0], 2 * len(datasets))
+    caption = (
+        "NMI of every task, mean and standard error over draws; dashed: without PCA, or coupling decided by the model."
+    )
+    picture = Picture(figures.save(figure, directory, "per_task"), caption, paper)
+    header = ("data", "method", "NMI of the tasks in their order")
+    return Section("Task by task", "Mean over draws, no labels.", header, rows, [picture])
+
+
+def details_of(frame: Any, dataset: str, name: str, key: str) -> list[Any]:
+    """One of the further figures of a method, draw by draw, where it was kept."""
+    rows = frame[(frame["dataset"] == dataset) & (frame["name"] == name)]
+    return [details[key] for details in rows["details"] if key in details]
+
+
+def correlations_of(frame: Any, dataset: str, name: str) -> list[NDArray[np.float64]]:
+    """The task correlations, draw by draw."""
+    found = [np.array(omega) for omega in details_of(frame, dataset, name, "omega")]
+    scales = [np.sqrt(np.maximum(np.diag(omega), 1e-12)) for omega in found]
+    return [omega / np.outer(scale, scale) for omega, scale in zip(found, scales)]
+
+
+def off_diagonal_text(frame: Any, datasets: Sequence[str], name: str) -> str:
+    """Share of D² off the diagonal beside that of the same eigenvalues in random axes."""
+    parts = []
+    for dataset in datasets:
+        shares, null = (details_of(frame, dataset, name, key) for key in ("off_diagonal", "off_diagonal_null"))
+        if shares:
+            chance = f" (random axes {np.mean(null):.2f})" if null else ""
+            parts.append(f"{dataset} {np.mean(shares):.2f}{chance}")
+    return f"{name}: share of D² off the diagonal {', '.join(parts)}." if parts else ""
+
+
+def hinton_figure(
+    frame: Any, directory: Path, wanted: Sequence[tuple[str, str]], tasks: Mapping[str, Any], stem: str, paper: str
+) -> list[Picture]:
+    """Hinton diagrams of Ω, first draw, one panel per (data set, name)."""
+    found = [(dataset, name, details_of(frame, dataset, name, "omega")) for dataset, name in wanted]
+    shown = [(dataset, name, np.array(omegas[0])) for dataset, name, omegas in found if omegas]
+    if not shown:
+        return []
+    figure, axes = figures.panels(len(shown), width=2.2, height=2.8)
+    for ax, (dataset, name, omega) in zip(axes[0], shown):
+        figures.hinton(ax, omega, tasks[dataset], f"{dataset}\n{name}")
+    caption = "Ω of draw 0, always coupled; green: related, red: reverse, area: size."
+    return [Picture(figures.save(figure, directory, stem), caption, paper)]
+
+
+def heat_figure(frame: Any, directory: Path, wanted: Mapping[str, str], what: str, paper: str) -> list[Picture]:
+    """Heat maps of D from the matrices kept beside the table; ``wanted`` maps their names to titles."""
+    version = frame["version"].iloc[0]
+    found = [(title, load_array(directory, name, version)) for name, title in wanted.items()]
+    shown = [(title, matrix) for title, matrix in found if matrix is not None]
+    if not shown:
+        return []
+    columns = 3 if len(shown) > 4 else len(shown)
+    figure, axes = figures.panels(columns, -(-len(shown) // columns), width=2.2, height=2.4)
+    for ax in axes.flat[len(shown) :]:
+        ax.set_visible(False)
+    for ax, (title, matrix) in zip(axes.flat, shown):
+        figures.heat_map(ax, matrix, title)
+    caption = f"D of draw 0 over {what}: the darker, the weaker; brightness is the root of |D_ij| over the largest."
+    return [Picture(figures.save(figure, directory, "feature_covariance"), caption, paper)]

@@ -17,7 +17,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from mtclust.datasets import TaskData
 from mtclust.util.system import require
 from paper.experiments.methods import OURS, n_classes, scores, true_sizes, warm_up
-from paper.experiments.page import Picture, Section
+from paper.experiments.page import Picture, Section, bar_figure
 from paper.experiments.protocols import (
     LEVEL,
     REFERENCES,
@@ -30,7 +30,6 @@ from paper.experiments.protocols import (
     without_labels,
 )
 from paper.experiments.runner import Outcome
-from paper.experiments.sections import bar_figure
 from paper.experiments.table import as_json
 from paper.reference.kernel_methods import mean_distance, rbf_kernel
 
@@ -42,6 +41,10 @@ LAMBDAS = tuple(2.0**-power for power in POWERS)
 STARTS = ("k-means", "random")
 #: cuts after which a run is scored; 0 are the labels of the models fitted to the start
 STOPS = (0, 1, 2, 3, 5, 10, 20)
+#: how a setting of the paper's solver is chosen: the best by labels without any cut; the best by labels, on these or on
+#: other draws; the middle of the grid after one cut or after all, without labels
+NO_CUTS, LABELS, OTHER_DRAWS = "0 cuts", "labels choose", "on other draws"
+ONE_CUT, ALL_CUTS = "no labels, 1 cut", "no labels, all cuts"
 #: the paper's features of kernel PCA
 COMPONENTS = 100
 #: part of the grid on which DMTRC_r is also run with the level method, 10 to 20 times as slow, for the weights
@@ -131,13 +134,21 @@ def printed_points(frame: Any) -> Any:
     return rows.assign(**columns)
 
 
-def in_the_middle(points: Any, cuts: int) -> Any:
-    """The middle of the grid, stopped after so many cuts: nothing is chosen with labels."""
-    return points[points["middle"] & (points["cuts"] == cuts)]
+def chosen_settings(named: Any) -> dict[str, Any]:
+    """How a setting is chosen → the rows of :func:`printed_points` at it."""
+    points = printed_points(named)
+    cut = points[points["cuts"] > 0]
+    return {
+        NO_CUTS: oracle(points[points["cuts"] == 0]),
+        LABELS: oracle(cut),
+        OTHER_DRAWS: chosen_on_other_draws(cut),
+        ONE_CUT: points[points["middle"] & (points["cuts"] == 1)],
+        ALL_CUTS: points[points["middle"] & (points["cuts"] == max(STOPS))],
+    }
 
 
 def chosen_on_other_draws(points: Any) -> Any:
-    """The same, but every draw at the point that is best on the other draws: labels choose, on other rows."""
+    """Every draw at the point that is best on the other draws."""
     parts = [
         chosen[["dataset", "name", "point"]].drop_duplicates().merge(points[points["draw"] == draw])
         for draw in points["draw"].unique()
@@ -156,18 +167,14 @@ def printed_sections(frame: Any, directory: Path, datasets: Sequence[str]) -> li
     points = printed_points(frame)
     if points.empty:
         return []
-    best, reported = oracle(points[points["cuts"] > 0]), as_reported(frame)
     names = [name for name in printed_names() if name in set(points["name"])]
-    return [_answer(frame, points, best, reported, names, directory, datasets), _by_cuts(points, names, datasets),
-            _by_lambda(points, names), *_level_method(points, datasets)]  # fmt: skip
+    return [_answer(frame, names, directory, datasets), _by_cuts(points, names, datasets), _by_lambda(points, names),
+            *_level_method(points, datasets)]  # fmt: skip
 
 
-def _answer(
-    frame: Any, points: Any, best: Any, reported: Any, names: Sequence[str], directory: Path, datasets: Sequence[str]
-) -> Section:
-    free, uncut, elsewhere = without_labels(frame), points[points["cuts"] == 0], points[points["cuts"] > 0]
-    uncut, elsewhere = oracle(uncut), chosen_on_other_draws(elsewhere)
-    one, most = (in_the_middle(points, cuts) for cuts in (1, max(STOPS)))
+def _answer(frame: Any, names: Sequence[str], directory: Path, datasets: Sequence[str]) -> Section:
+    free, reported, ways = without_labels(frame), as_reported(frame), chosen_settings(frame)
+    best, one = ways[LABELS], ways[ONE_CUT]
     rows = []
     for d in datasets:
         for name in (display_name(method) for method in REFERENCES):
@@ -176,9 +183,8 @@ def _answer(
                 plain = by_draw(free, d, name, "nmi_of_starts").reindex(tuned.index)
                 rows.append([d, name, "–", "–", mean_text(tuned), "–", mean_text(plain), "–"])
         for name in names:
-            parts = [by_draw(part, d, name) for part in (uncut, best, elsewhere, one, most)]
+            parts = [by_draw(part, d, name) for part in ways.values()]
             rows.append([d, name, mean_text(by_draw(best, d, name, "start")), *map(mean_text, parts)])
-    draws = [str(points[points["name"] == name]["draw"].nunique()) for name in names]
     text = (
         "No centring, kernel and λ₂ not rescaled, width from the mean distance of all rows, λ₁ × λ₂ from the paper's "
         "5 × 5 grid, five widths, true class sizes, cutting planes from k-means and from random labels. The paper does "
@@ -188,19 +194,18 @@ def _answer(
         "choose on the other draws. **No labels**: the middle of the grid, λ₁ = λ₂ = 2⁻⁶, width 1, stopped after "
         "one cut or after all; reference methods at their default. **Start**: the labels it began with, at the chosen "
         "setting. **0 cuts**: the models fitted to the start and nothing else, at their best setting by labels; what "
-        f"is not above that is no merit of the cuts. Draws: {' to '.join(dict.fromkeys((min(draws), max(draws))))}."
+        f"is not above that is no merit of the cuts. Draws: {best['draw'].nunique()}."
     )
     shown = [display_name(method) for method in REFERENCES] + list(names)
     plain = pd.concat([free.assign(nmi=free["nmi_of_starts"]).dropna(subset="nmi"), one])
-    plain = plain[plain["draw"].isin(points["draw"])]
+    plain = plain[plain["draw"].isin(best["draw"])]
     caption = (
         "The paper's own solver on its own grid, labels choosing (bars; line: standard deviation over draws) and "
         "without labels, after one cut (diamonds); reference methods by the mean over starts."
     )
-    stem = bar_figure(directory, "as_printed", datasets, shown, pd.concat([reported, best]), plain)
-    ways = ("0 cuts", "labels choose", "on other draws", "no labels, 1 cut", "no labels, all cuts")
+    path = bar_figure(directory, "as_printed", datasets, shown, pd.concat([reported, best]), plain)
     header = ("data set", "method", "start", *ways)
-    return Section("As printed", text, header, rows, [Picture(stem, caption)])
+    return Section("As printed", text, header, rows, [Picture(path, caption)])
 
 
 def _by_cuts(points: Any, names: Sequence[str], datasets: Sequence[str]) -> Section:

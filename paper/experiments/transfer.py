@@ -18,10 +18,9 @@ from paper.experiments import figures
 from paper.experiments.comparison import our_options
 from paper.experiments.driver import Experiment
 from paper.experiments.methods import OURS, fit_ours, fit_reference, load, rows_of_ours, scores, warm_up
-from paper.experiments.page import Picture, Section
-from paper.experiments.protocols import by_draw, estimate, with_names
+from paper.experiments.page import Picture, Section, bar_figure, table
+from paper.experiments.protocols import by_draw, estimate
 from paper.experiments.runner import Cell, Outcome
-from paper.experiments.sections import bar_figure, failures, table
 from paper.experiments.supervised import KINDS, SupervisedLinear
 
 NAME = "transfer"
@@ -44,32 +43,6 @@ COMPONENTS = 200
 STABILITY_DRAWS, SEEDS = 5, 10
 STABILITY_REFERENCES, STABILITY_STARTS = ("KM", "NC", "MBC"), 10
 FIXED = {"width": 0.5, "lambda": 2.0**-10}
-
-
-def cells(repeats: int, quick: bool) -> list[Cell]:
-    """All fits; a quick run needs no data."""
-    if quick:
-        return [
-            *_ours("samples 24", 1, "linear"),
-            *_ours("correlation 0", 1, "linear"),
-            *_ours("correlation 0.9", 1, "linear"),
-            *_supervised("synthetic, held out", 1),
-        ]
-    found: list[Cell] = []
-    for value in SAMPLES:
-        found += _ours(f"samples {value}", repeats * SYNTHETIC_DRAWS, "linear")
-    for rho in CORRELATIONS:
-        found += _ours(f"correlation {rho:g}", repeats * SYNTHETIC_DRAWS, "linear")
-    for value in PER_CLASS:
-        draws = min(repeats, LARGE_DRAWS) if value >= 80 else repeats
-        for job in (1, 2):
-            found += _ours(f"Job {job}, {value} per class", draws, "rbf")
-    found += _supervised("synthetic, held out", repeats)
-    for fraction, draws in SENTIMENT.items():
-        found += _supervised(f"sentiment {fraction:.0%}, held out".replace("%", " %"), min(repeats, draws))
-    found += _stability(min(repeats, STABILITY_DRAWS))
-    # what takes longest last, so that an interrupted run has as many rows as can be
-    return sorted(found, key=lambda cell: cell.dataset.endswith("80 per class") or "30 %" in cell.dataset)
 
 
 def _ours(dataset: str, draws: int, kernel: str) -> list[Cell]:
@@ -138,18 +111,6 @@ def _split_data(dataset: str, draw: int) -> tuple[TaskData, np.ndarray]:
     return data, np.isin(data.rows, smaller.rows)
 
 
-def execute(cell: Cell) -> Sequence[Outcome]:
-    """Run one cell."""
-    name = cell.methods[0]
-    if "held out" in cell.dataset:
-        return [_held_out(cell)]
-    data = _data(cell.dataset, cell.draw)
-    if name in STABILITY_REFERENCES:
-        return fit_reference(name, data, cell.seed, STABILITY_STARTS)
-    options = our_options(name, cell.kernel, FIXED if cell.protocol == "given" else {})
-    return fit_ours(name, data, cell.seed, sizes="balanced", **options)
-
-
 def _held_out(cell: Cell) -> Outcome:
     """Fit on the drawn rows, with their labels or without; NMI on the rows that were held out."""
     name = cell.methods[0]
@@ -180,13 +141,6 @@ def _held_out(cell: Cell) -> Outcome:
 
 def _subset(data: TaskData, rows: np.ndarray) -> TaskData:
     return replace(data, data=data.data[rows], target=data.target[rows], tasks=data.tasks[rows], rows=None)
-
-
-def report(frame: Any, directory: Path) -> list[Section]:
-    """All sections for which there are rows."""
-    named = with_names(frame)
-    return [*_gain_section(named, directory), *_supervised_section(named, directory), *_stability_section(named),
-            *failures(frame)]  # fmt: skip
 
 
 #: what grows → the names of its data sets before and after the number, and the kernel
@@ -282,18 +236,59 @@ def _stability_section(named: Any) -> list[Section]:
     return [Section("Stability", text, header, rows)] if rows else []
 
 
-EXPERIMENT = Experiment(
-    NAME,
-    "When coupling helps",
-    "What the paper says about transfer, each by itself: the gain of DMTRC and DMTFC over DSTC against the number of "
-    "rows a task has and against how related the tasks are; the supervised counterparts MTRL and MTFL beside the "
-    "clusterings; stability over draws and over random starts (the paper has that in its supplement). Nothing is "
-    "chosen with labels, except by the supervised models, which choose λ by leave-one-out on the labels they are "
-    f"given. Synthetic: {N_TASKS} tasks of 3 clusters, {SEPARATION:g} standard deviations apart in 10 features, "
-    f"linear kernel, {SYNTHETIC_DRAWS} draws for each one of pendigits (RBF). At 80 rows a digit {LARGE_DRAWS} draws.",
-    5,
-    cells,
-    execute,
-    report,
-)
-EXPERIMENTS = {NAME: EXPERIMENT}
+class Transfer(Experiment):
+    """What the paper says about transfer, each by itself."""
+
+    name = NAME
+    title = "When coupling helps"
+    intro = (
+        "What the paper says about transfer, each by itself: the gain of DMTRC and DMTFC over DSTC against the number "
+        "of rows a task has and against how related the tasks are; the supervised counterparts MTRL and MTFL beside "
+        "the clusterings; stability over draws and over random starts (the paper has that in its supplement). Nothing "
+        "is chosen with labels, except by the supervised models, which choose λ by leave-one-out on the labels they "
+        f"are given. Synthetic: {N_TASKS} tasks of 3 clusters, {SEPARATION:g} standard deviations apart in 10 "
+        f"features, linear kernel, {SYNTHETIC_DRAWS} draws for each one of pendigits (RBF). At 80 rows a digit "
+        f"{LARGE_DRAWS} draws."
+    )
+    repeats = 5
+
+    def cells(self, repeats: int, quick: bool) -> list[Cell]:
+        """All fits; a quick run needs no data."""
+        if quick:
+            return [
+                *_ours("samples 24", 1, "linear"),
+                *_ours("correlation 0", 1, "linear"),
+                *_ours("correlation 0.9", 1, "linear"),
+                *_supervised("synthetic, held out", 1),
+            ]
+        found: list[Cell] = []
+        for value in SAMPLES:
+            found += _ours(f"samples {value}", repeats * SYNTHETIC_DRAWS, "linear")
+        for rho in CORRELATIONS:
+            found += _ours(f"correlation {rho:g}", repeats * SYNTHETIC_DRAWS, "linear")
+        for value in PER_CLASS:
+            draws = min(repeats, LARGE_DRAWS) if value >= 80 else repeats
+            for job in (1, 2):
+                found += _ours(f"Job {job}, {value} per class", draws, "rbf")
+        found += _supervised("synthetic, held out", repeats)
+        for fraction, draws in SENTIMENT.items():
+            found += _supervised(f"sentiment {fraction:.0%}, held out".replace("%", " %"), min(repeats, draws))
+        found += _stability(min(repeats, STABILITY_DRAWS))
+        # what takes longest last, so that an interrupted run has as many rows as can be
+        return sorted(found, key=lambda cell: cell.dataset.endswith("80 per class") or "30 %" in cell.dataset)
+
+    def execute(self, cell: Cell) -> Sequence[Outcome]:
+        name = cell.methods[0]
+        if "held out" in cell.dataset:
+            return [_held_out(cell)]
+        data = _data(cell.dataset, cell.draw)
+        if name in STABILITY_REFERENCES:
+            return fit_reference(name, data, cell.seed, STABILITY_STARTS)
+        options = our_options(name, cell.kernel, FIXED if cell.protocol == "given" else {})
+        return fit_ours(name, data, cell.seed, sizes="balanced", **options)
+
+    def report(self, named: Any, directory: Path) -> list[Section]:
+        return [*_gain_section(named, directory), *_supervised_section(named, directory), *_stability_section(named)]
+
+
+EXPERIMENTS = {NAME: Transfer()}

@@ -10,8 +10,8 @@ from mtclust import __version__
 from paper.experiments import EXPERIMENTS
 from paper.experiments.claims import judge_claims, verdict_of
 from paper.experiments.driver import read_frame
-from paper.experiments.printed import in_the_middle, printed_points
-from paper.experiments.protocols import REFERENCES, by_draw, display_name, oracle, with_names, without_labels
+from paper.experiments.printed import LABELS, ONE_CUT, chosen_settings
+from paper.experiments.protocols import REFERENCES, by_draw, display_name, with_names, without_labels
 
 ROOT = Path(__file__).resolve().parents[3]
 RESULTS = ROOT / "results" / "reproduce"
@@ -56,8 +56,8 @@ def test_the_table_in_the_readme_is_that_of_the_rows():
     columns = [("pendigits", f"Job {job}", "r") for job in (1, 2, 3)]
     columns += [("newsgroups", "5 %, PCA", "l"), ("newsgroups", "10 %, PCA", "l"), ("sentiment", "50 %, PCA", "l")]
     named = {name: with_names(read_frame(RESULTS, name)) for name in ("pendigits", "newsgroups", "sentiment")}
-    points = printed_points(named["pendigits"])
-    chosen = {"with labels": oracle(points[points["cuts"] > 0]), "without labels": in_the_middle(points, 1)}
+    printed = chosen_settings(named["pendigits"])
+    chosen = {"with labels": printed[LABELS], "without labels": printed[ONE_CUT]}
 
     def means(name):
         return [by_draw(without_labels(named[e]), d, name.format(kernel)).mean() for e, d, kernel in columns]

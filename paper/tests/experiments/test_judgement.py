@@ -32,14 +32,16 @@ from paper.experiments.methods import (
 )
 from paper.experiments.page import Section, write_page
 from paper.experiments.printed import (
-    chosen_on_other_draws,
+    ALL_CUTS,
+    LABELS,
+    OTHER_DRAWS,
+    chosen_settings,
     fit_printed,
-    in_the_middle,
     printed_kernel,
     printed_options,
     printed_points,
 )
-from paper.experiments.protocols import Estimate, as_reported, estimate, oracle, with_names
+from paper.experiments.protocols import Estimate, as_reported, estimate, with_names
 from paper.experiments.supervised import SupervisedLinear
 from paper.experiments.table import as_frame, as_row
 
@@ -101,16 +103,16 @@ def test_labels_choose_the_setting_and_cuts_with_the_best_mean_not_the_best_draw
         2.0**-2: [{"0": 0.1, "1": 0.9, "20": 0.0}, {"0": 0.1, "1": 0.1, "20": 0.0}],  # best draw
         2.0**-10: [{"0": 0.1, "1": 0.95, "20": 0.0}],  # best mean, but not run on all draws
     })  # fmt: skip
-    points = printed_points(frame)
-    assert oracle(points[points["cuts"] > 0])["nmi"].tolist() == [0.6, 0.6]
-    assert in_the_middle(points, 20)["nmi"].tolist() == [0.1, 0.2]
-    assert set(points["start"]) == {0.3}
+    chosen = chosen_settings(frame)
+    assert chosen[LABELS]["nmi"].tolist() == [0.6, 0.6]
+    assert chosen[ALL_CUTS]["nmi"].tolist() == [0.1, 0.2]
+    assert set(printed_points(frame)["start"]) == {0.3}
 
 
 def test_a_setting_chosen_on_other_draws_has_not_seen_its_own():
     frame = printed_frame({2.0**-2: [{"1": 0.9}, {"1": 0.1}], 2.0**-4: [{"1": 0.2}, {"1": 0.8}]} | {
         2.0**-6: [{"1": 0.5}, {"1": 0.5}]})  # fmt: skip
-    found = chosen_on_other_draws(printed_points(frame)).set_index("draw")["nmi"]
+    found = chosen_settings(frame)[OTHER_DRAWS].set_index("draw")["nmi"]
     assert found.to_dict() == {0: 0.2, 1: 0.1}
 
 

@@ -109,9 +109,20 @@ def test_an_unknown_experiment_is_refused_with_the_known_ones(capsys):
     assert "'pendigits'" in capsys.readouterr().err
 
 
-def toy(execute):
-    cells = [Cell("toy", "set", 0, ("A",))]
-    return Experiment("toy", "Toy", "A toy.", 1, lambda repeats, quick: cells, execute, lambda frame, directory: [])
+class Toy(Experiment):
+    name, title, intro, repeats = "toy", "Toy", "A toy.", 1
+
+    def __init__(self, execute):
+        self._execute = execute
+
+    def cells(self, repeats, quick):
+        return [Cell("toy", "set", 0, ("A",))]
+
+    def execute(self, cell):
+        return self._execute(cell)
+
+    def report(self, named, directory):
+        return []
 
 
 def one_row(cell):
@@ -126,7 +137,7 @@ def test_a_second_call_runs_nothing_and_leaves_every_file_as_it_is(tmp_path):
         return one_row(cell)
 
     for _ in range(2):
-        run_experiment(toy(execute), tmp_path)
+        run_experiment(Toy(execute), tmp_path)
         states.append({path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()})
     assert seen == [0]
     assert states[0] == states[1]
@@ -134,18 +145,18 @@ def test_a_second_call_runs_nothing_and_leaves_every_file_as_it_is(tmp_path):
 
 
 def test_quick_and_full_rows_are_not_mixed(tmp_path):
-    run_experiment(toy(one_row), tmp_path, quick=True)
+    run_experiment(Toy(one_row), tmp_path, quick=True)
     with pytest.raises(CommandError, match="holds a quick run of toy"):
-        run_experiment(toy(one_row), tmp_path)
+        run_experiment(Toy(one_row), tmp_path)
 
 
 def test_two_commands_do_not_write_into_one_directory(tmp_path):
     def nested(cell):
         with pytest.raises(CommandError, match="another command is writing into"):
-            run_experiment(toy(one_row), tmp_path)
+            run_experiment(Toy(one_row), tmp_path)
         return one_row(cell)
 
-    run_experiment(toy(nested), tmp_path)
+    run_experiment(Toy(nested), tmp_path)
     assert read_frame(tmp_path, "toy")["error"].tolist() == [""]
 
 
@@ -156,13 +167,13 @@ def test_rows_of_another_version_are_neither_finished_nor_shown(tmp_path, monkey
         seen.append(cell.draw)
         return one_row(cell)
 
-    run_experiment(toy(execute), tmp_path)
+    run_experiment(Toy(execute), tmp_path)
     for module in ("runner", "driver"):
         monkeypatch.setattr(f"paper.experiments.{module}.__version__", "999.0")
-    write_report(toy(execute), tmp_path / "toy")
+    write_report(Toy(execute), tmp_path / "toy")
     page = (tmp_path / "toy" / "page.md").read_text(encoding="utf-8")
     assert f"**Rows of mtclust {__version__}**, not of this version (999.0)" in page
-    run_experiment(toy(execute), tmp_path)
+    run_experiment(Toy(execute), tmp_path)
     assert seen == [0, 0]
     assert read_frame(tmp_path, "toy")["version"].tolist() == ["999.0"]
     rows = (tmp_path / "toy" / "runs.csv").read_text(encoding="utf-8")
@@ -171,7 +182,7 @@ def test_rows_of_another_version_are_neither_finished_nor_shown(tmp_path, monkey
 
 
 def test_reading_a_table_does_not_touch_it(tmp_path):
-    run_experiment(toy(one_row), tmp_path)
+    run_experiment(Toy(one_row), tmp_path)
     path = tmp_path / "toy" / "runs.csv"
     with path.open("a") as file:
         file.write("toy,set,1,0,A,half a row that another process is writ")
@@ -190,7 +201,7 @@ def test_missing_data_are_named_with_what_is_kept(tmp_path):
         raise FileNotFoundError("pendigits.tra is not there")
 
     with pytest.raises(CommandError, match=r"data of toy are not at hand: pendigits\.tra is not there.*runs\.csv"):
-        run_experiment(toy(lambda cell: load(no_file)), tmp_path)
+        run_experiment(Toy(lambda cell: load(no_file)), tmp_path)
     with pytest.raises(DataUnavailable):
         load(no_file)
     assert load(load_digits_tasks).n_tasks == 3
