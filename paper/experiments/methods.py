@@ -49,9 +49,10 @@ def true_sizes(data: TaskData) -> Any:
     return {task: sizes.tolist() for task, sizes in counts.items()}
 
 
-def scores(data: TaskData, labels: Any) -> dict[str, Any]:
-    """``nmi`` and ``nmi_per_task`` of labels."""
-    found = {str(task): value for task, value in per_task(nmi, data.target, labels, data.tasks).items()}
+def scores(data: TaskData, labels: Any, rows: Any = ...) -> dict[str, Any]:
+    """``nmi`` and ``nmi_per_task`` of labels, which may be those of some rows."""
+    by_task = per_task(nmi, data.target[rows], labels, data.tasks[rows])
+    found = {str(task): value for task, value in by_task.items()}
     return {"nmi": float(np.mean(list(found.values()))), "nmi_per_task": found}
 
 
@@ -68,8 +69,7 @@ def fit_ours(name: str, data: TaskData, seed: int, *, keep_as: str | None = None
     seconds = time.process_time() - begin
     selection = model.selection_
     chosen = {key: selection[key] for key in ("width", "lambda1", "lambda2", "n_components") if key in selection}
-    if isinstance(selection.sizes, str) and selection.sizes == "free":
-        chosen["sizes"] = selection.sizes
+    chosen |= {"sizes": "free"} if str(selection.sizes) == "free" else {}
     common: dict[str, Any] = {"seconds": seconds, "chosen": chosen}
     details: dict[str, Any] = {"nmi_alone": scores(data, model.single_task_labels_)["nmi"]}
     arrays = {}

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +29,17 @@ NAME = "transfer"
 SAMPLES = (12, 24, 48, 96, 192)
 #: rows per digit of pendigits
 PER_CLASS = (5, 10, 20, 40, 80)
-#: draws of pendigits from 80 rows a digit on, 1200 rows in all
-LARGE_DRAWS = 5
 #: correlation between the synthetic tasks
 CORRELATIONS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
 #: synthetic draws for one draw of real data: they cost little
 SYNTHETIC_DRAWS = 2
 N_TASKS, SEPARATION, RELATED_ROWS = 4, 3.0, 48
-#: share of the reviews that is drawn (and, for the supervised models, labelled), and on how many draws
-SENTIMENT = {0.1: 5, 0.3: 5}
+#: percentages of the reviews that are drawn (and, for the supervised models, labelled)
+SENTIMENT = (10, 30)
 #: features of MTFL and DMTFC on raw reviews
 COMPONENTS = 200
-#: stability: draws of Jobs 1 and 2, seeds of each
-STABILITY_DRAWS, SEEDS = 5, 10
+#: stability: seeds of every draw
+SEEDS = 10
 STABILITY_REFERENCES, STABILITY_STARTS = ("KM", "NC", "MBC"), 10
 FIXED = {"width": 0.5, "lambda": 2.0**-10}
 
@@ -54,34 +53,29 @@ def _ours(dataset: str, draws: int, kernel: str) -> list[Cell]:
 
 
 def _supervised(dataset: str, draws: int) -> list[Cell]:
-    found = []
-    for draw in range(draws):
-        found += [Cell(NAME, dataset, draw, (kind,), "linear", "", "labels given", seed=draw) for kind in KINDS]
-        found += [Cell(NAME, dataset, draw, (name,), "linear", "exchange", seed=draw) for name in OURS]
-    return found
+    ways = [(kind, "", "labels given") for kind in KINDS] + [(name, "exchange", "no labels") for name in OURS]
+    return [
+        Cell(NAME, dataset, draw, (name,), "linear", solver, protocol, seed=draw)
+        for draw in range(draws)
+        for name, solver, protocol in ways
+    ]
 
 
 def _stability(draws: int) -> list[Cell]:
-    found = []
-    for draw in range(draws):
-        for job in (1, 2):
-            for seed in range(SEEDS):
-                common: dict[str, Any] = {
-                    "experiment": NAME, "dataset": f"Job {job}, other seeds", "draw": draw, "protocol": "given",
-                    "setting": {"random_state": seed}, "seed": seed,
-                }  # fmt: skip
-                found += [Cell(methods=(name,), kernel="rbf", solver="exchange", **common) for name in OURS]
-                found += [Cell(methods=(name,), **common) for name in STABILITY_REFERENCES]
-    return found
+    ways = [(name, "rbf", "exchange") for name in OURS] + [(name, "", "") for name in STABILITY_REFERENCES]
+    return [
+        Cell(NAME, f"Job {job}, other seeds", draw, (name,), kernel, solver, "given", {"random_state": seed}, seed)
+        for draw, job, seed in product(range(draws), (1, 2), range(SEEDS))
+        for name, kernel, solver in ways
+    ]
 
 
 @lru_cache(maxsize=2)
 def _data(dataset: str, draw: int) -> TaskData:
     words = dataset.replace(",", "").split()
     if words[0] == "Job":
-        return load(
-            fetch_pendigits_tasks, int(words[1]), draw, rows_per_class=int(words[2]) if words[2].isdigit() else 20
-        )
+        rows = int(words[2]) if words[2].isdigit() else 20
+        return load(fetch_pendigits_tasks, int(words[1]), draw, rows_per_class=rows)
     if words[0] == "samples":
         return _related(0.9, int(words[1]), draw)
     if words[0] == "correlation":
@@ -103,9 +97,7 @@ def _split_data(dataset: str, draw: int) -> tuple[TaskData, np.ndarray]:
         for task in np.unique(data.tasks):
             drawn[rng.permutation(np.flatnonzero(data.tasks == task))[:RELATED_ROWS]] = True
         return data, drawn
-    fraction = float(dataset.split()[1]) / 100
-    data = load(fetch_sentiment_tasks, 1.0, draw)
-    smaller = load(fetch_sentiment_tasks, fraction, draw)
+    data, smaller = (load(fetch_sentiment_tasks, share, draw) for share in (1.0, float(dataset.split()[1]) / 100))
     assert data.rows is not None
     assert smaller.rows is not None
     return data, np.isin(data.rows, smaller.rows)
@@ -116,31 +108,23 @@ def _held_out(cell: Cell) -> Outcome:
     name = cell.methods[0]
     data, drawn = _split_data(cell.dataset, cell.draw)
     X, y, tasks = data.X_y_tasks
-    components = {"n_components": COMPONENTS} if name in ("DMTFC", "MTFL") else {}
-    if name in OURS:
-        warm_up()
+    options: dict[str, Any] = {"n_components": COMPONENTS} if name in ("DMTFC", "MTFL") else {}
+    warm_up()
     begin = time.process_time()
     if name in KINDS:
-        model: Any = SupervisedLinear(name, **components).fit(X[drawn], y[drawn], tasks[drawn])
+        model: Any = SupervisedLinear(name, **options).fit(X[drawn], y[drawn], tasks[drawn])
         chosen = {"lambda": model.lambda_}
         found = model.predict(X[~drawn], tasks[~drawn])
         details = {"accuracy": float((found == y[~drawn]).mean())}
     else:
-        coupling = {"coupling": "full"} if name == "DMTRC" else {}
-        n_clusters = len(np.unique(y))
-        model = OURS[name](
-            n_clusters, kernel="linear", sizes="balanced", random_state=cell.seed, **coupling, **components
-        )
+        options |= {"coupling": "full"} if name == "DMTRC" else {}
+        model = OURS[name](len(np.unique(y)), kernel="linear", sizes="balanced", random_state=cell.seed, **options)
         model.fit(X[drawn], tasks=tasks[drawn])
         chosen = {"lambda": model.selection_["lambda1"]}
         found = model.predict(X[~drawn], tasks=tasks[~drawn])
-        details = {"nmi_drawn": scores(_subset(data, drawn), model.labels_)["nmi"]}
+        details = {"nmi_drawn": scores(data, model.labels_, drawn)["nmi"]}
     seconds = time.process_time() - begin
-    return Outcome(name, seconds=seconds, chosen=chosen, details=details, **scores(_subset(data, ~drawn), found))
-
-
-def _subset(data: TaskData, rows: np.ndarray) -> TaskData:
-    return replace(data, data=data.data[rows], target=data.target[rows], tasks=data.tasks[rows], rows=None)
+    return Outcome(name, seconds=seconds, chosen=chosen, details=details, **scores(data, found, ~drawn))
 
 
 #: what grows → the names of its data sets before and after the number, and the kernel
@@ -247,33 +231,22 @@ class Transfer(Experiment):
         "the clusterings; stability over draws and over random starts (the paper has that in its supplement). Nothing "
         "is chosen with labels, except by the supervised models, which choose λ by leave-one-out on the labels they "
         f"are given. Synthetic: {N_TASKS} tasks of 3 clusters, {SEPARATION:g} standard deviations apart in 10 "
-        f"features, linear kernel, {SYNTHETIC_DRAWS} draws for each one of pendigits (RBF). At 80 rows a digit "
-        f"{LARGE_DRAWS} draws."
+        f"features, linear kernel, {SYNTHETIC_DRAWS} draws for each one of pendigits (RBF)."
     )
     repeats = 5
 
     def cells(self, repeats: int, quick: bool) -> list[Cell]:
         """All fits; a quick run needs no data."""
+        samples, correlations = (SAMPLES[1:2], CORRELATIONS[:5:4]) if quick else (SAMPLES, CORRELATIONS)
+        synthetic = [*(f"samples {n}" for n in samples), *(f"correlation {rho:g}" for rho in correlations)]
+        found = [cell for d in synthetic for cell in _ours(d, 1 if quick else repeats * SYNTHETIC_DRAWS, "linear")]
         if quick:
-            return [
-                *_ours("samples 24", 1, "linear"),
-                *_ours("correlation 0", 1, "linear"),
-                *_ours("correlation 0.9", 1, "linear"),
-                *_supervised("synthetic, held out", 1),
-            ]
-        found: list[Cell] = []
-        for value in SAMPLES:
-            found += _ours(f"samples {value}", repeats * SYNTHETIC_DRAWS, "linear")
-        for rho in CORRELATIONS:
-            found += _ours(f"correlation {rho:g}", repeats * SYNTHETIC_DRAWS, "linear")
-        for value in PER_CLASS:
-            draws = min(repeats, LARGE_DRAWS) if value >= 80 else repeats
-            for job in (1, 2):
-                found += _ours(f"Job {job}, {value} per class", draws, "rbf")
-        found += _supervised("synthetic, held out", repeats)
-        for fraction, draws in SENTIMENT.items():
-            found += _supervised(f"sentiment {fraction:.0%}, held out".replace("%", " %"), min(repeats, draws))
-        found += _stability(min(repeats, STABILITY_DRAWS))
+            return found + _supervised("synthetic, held out", 1)
+        for job, value in product((1, 2), PER_CLASS):
+            found += _ours(f"Job {job}, {value} per class", repeats, "rbf")
+        for dataset in ("synthetic", *(f"sentiment {share} %" for share in SENTIMENT)):
+            found += _supervised(f"{dataset}, held out", repeats)
+        found += _stability(repeats)
         # what takes longest last, so that an interrupted run has as many rows as can be
         return sorted(found, key=lambda cell: cell.dataset.endswith("80 per class") or "30 %" in cell.dataset)
 

@@ -17,6 +17,9 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from paper.reference.base import Run, k_means_runs
 
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
 #: the multiples w the paper searches
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 #: the most steps of a run
@@ -24,21 +27,18 @@ MAX_STEPS = 300
 
 
 def mean_distance(X: Any) -> float:
-    """Mean Euclidean distance over all pairs of different rows; 0 for a single row.
+    """Mean Euclidean distance over all pairs of different rows.
 
     Examples
     --------
-    >>> mean_distance([[0.0], [1.0], [3.0]])
+    >>> mean_distance(np.array([[0.0], [1.0], [3.0]]))
     2.0
     """
-    n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
-    if n_samples < 2:
-        return 0.0
     total = sum(float(block.sum()) for block in pairwise_distances_chunked(X))
-    return total / (n_samples * (n_samples - 1))
+    return total / (X.shape[0] * (X.shape[0] - 1))
 
 
-def rbf_kernel(X: Any, sigma: float) -> NDArray[np.float64]:
+def rbf_kernel(X: Any, sigma: float) -> Array:
     """Kernel matrix of the rows of X; all ones when ``sigma`` is 0, that is when all rows are equal.
 
     Examples
@@ -49,7 +49,7 @@ def rbf_kernel(X: Any, sigma: float) -> NDArray[np.float64]:
     squared = euclidean_distances(X, squared=True)
     if sigma == 0:
         return np.ones_like(squared)
-    kernel: NDArray[np.float64] = np.exp(squared / (-2 * sigma**2))
+    kernel: Array = np.exp(squared / (-2 * sigma**2))
     return kernel
 
 
@@ -74,13 +74,13 @@ def kernel_k_means(
     return [cluster_kernel(rbf_kernel(X[part], sigma), n_clusters, n_init, rng) for part in tasks]
 
 
-def cluster_kernel(K: NDArray[np.float64], n_clusters: int, n_init: int, rng: RandomState) -> list[Run]:
+def cluster_kernel(K: Array, n_clusters: int, n_init: int, rng: RandomState) -> list[Run]:
     """Kernel k-means on a kernel matrix from several starts, which are those of k-means++."""
     starts = (nearest_seed(K, seed_rows(K, n_clusters, rng)) for _ in range(n_init))
     return [descend(K, labels, n_clusters) for labels in starts]
 
 
-def seed_rows(K: NDArray[np.float64], n_clusters: int, rng: RandomState) -> NDArray[np.int64]:
+def seed_rows(K: Array, n_clusters: int, rng: RandomState) -> Labels:
     """k-means++: each further seed is drawn with probability proportional to its squared distance to the seeds."""
     diagonal = np.diagonal(K)
     seeds = [int(rng.randint(len(K)))]
@@ -97,14 +97,14 @@ def seed_rows(K: NDArray[np.float64], n_clusters: int, rng: RandomState) -> NDAr
     return np.array(seeds, dtype=np.int64)
 
 
-def nearest_seed(K: NDArray[np.float64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+def nearest_seed(K: Array, seeds: Labels) -> Labels:
     """The position in ``seeds`` of the seed nearest to each row; a seed belongs to itself."""
     labels = (np.diagonal(K)[seeds] - 2 * K[:, seeds]).argmin(axis=1)
     labels[seeds] = np.arange(len(seeds))
     return labels
 
 
-def descend(K: NDArray[np.float64], labels: NDArray[np.int64], n_clusters: int) -> Run:
+def descend(K: Array, labels: Labels, n_clusters: int) -> Run:
     """Reassign rows to the nearest mean, from given labels, until none moves."""
     distances = squared_distances(K, labels, n_clusters)
     rows = np.arange(len(K))
@@ -119,7 +119,7 @@ def descend(K: NDArray[np.float64], labels: NDArray[np.int64], n_clusters: int) 
     return Run(moved, tuple(history))
 
 
-def squared_distances(K: NDArray[np.float64], labels: NDArray[np.int64], n_clusters: int) -> NDArray[np.float64]:
+def squared_distances(K: Array, labels: Labels, n_clusters: int) -> Array:
     """Squared distance of each row to each mean: K_ii − (2/n_k) Σ_{j∈k} K_ij + (1/n_k²) Σ_{j,l∈k} K_jl.
 
     An empty cluster is infinitely far away.
@@ -133,7 +133,7 @@ def squared_distances(K: NDArray[np.float64], labels: NDArray[np.int64], n_clust
     return distances
 
 
-def reassign(distances: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.int64]:
+def reassign(distances: Array, labels: Labels) -> Labels:
     """Each row to the nearest mean; a cluster left empty takes the row that is farthest from its mean.
 
     Both lower the objective: a row alone in a cluster costs nothing, and the cluster it left only gets tighter.
@@ -178,7 +178,7 @@ def normalised_cut(
     ]
 
 
-def without_loops(K: NDArray[np.float64]) -> NDArray[np.float64]:
+def without_loops(K: Array) -> Array:
     """The kernel as a graph: a row is not its own neighbour, as in scikit-learn.
 
     A row whose kernel values all underflow keeps a loop, which makes it a component of its own instead of 0/0.
@@ -189,7 +189,7 @@ def without_loops(K: NDArray[np.float64]) -> NDArray[np.float64]:
     return graph
 
 
-def smooth_coordinates(K: NDArray[np.float64], n_components: int) -> NDArray[np.float64]:
+def smooth_coordinates(K: Array, n_components: int) -> Array:
     """The smoothest solutions v of (D − K) v = γ D v, one column each, scaled as scikit-learn scales them.
 
     LAPACK, not ARPACK: the kernel is dense, and the result does not depend on a random start.
@@ -199,11 +199,11 @@ def smooth_coordinates(K: NDArray[np.float64], n_components: int) -> NDArray[np.
     _, vectors = eigh(
         K / np.outer(root_degrees, root_degrees), subset_by_index=[n_samples - n_components, n_samples - 1]
     )
-    coordinates: NDArray[np.float64] = vectors[:, ::-1] / root_degrees[:, None]
+    coordinates: Array = vectors[:, ::-1] / root_degrees[:, None]
     return coordinates
 
 
-def cut_of(K: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
+def cut_of(K: Array, labels: Labels) -> float:
     """Sum over clusters of the weight that leaves the cluster over its total weight.
 
     Examples

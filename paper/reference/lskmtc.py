@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from scipy.linalg import eigh
+from scipy.linalg import block_diag, eigh
 from scipy.sparse.csgraph import laplacian
 from sklearn.neighbors import kneighbors_graph
 
 from paper.reference.base import Run
 from paper.reference.kernel_methods import cluster_kernel
+
+Array = NDArray[np.float64]
 
 #: costs closer than this count as equal: eigenvalues that are 0 in theory come out as ±1e-16
 _COST_TOLERANCE = 1e-10
@@ -42,62 +43,40 @@ def lskmtc(
     (with λ = 0 and connected graphs only the constant vectors remain); so j* ≥ clusters × tasks is required here.
     """
     least_rank = n_clusters * len(tasks)
-    spectrum = smoothest([X[part] for part in tasks], 2 * least_rank, n_neighbors)
-    rank = best_rank(spectrum.costs(mmd_weight), least_rank)
-    return [cluster_kernel(K, n_clusters, n_init, rng) for K in spectrum.task_kernels(rank)]
+    eigenvalues, vectors = smoothest(X, tasks, 2 * least_rank, n_neighbors)
+    rank = best_rank(costs(eigenvalues, vectors, tasks, mmd_weight), least_rank)
+    kernels = (vectors[part, :rank] @ vectors[part, :rank].T / rank for part in tasks)
+    return [cluster_kernel(K, n_clusters, n_init, rng) for K in kernels]
 
 
-@dataclass(frozen=True)
-class Spectrum:
-    """The smoothest eigenvectors of the block-diagonal Laplacian, smoothest first.
-
-    Each lives on one task: ``vectors[i]`` has a value for each row of task ``owners[i]`` and is 0 elsewhere.
-    """
-
-    eigenvalues: NDArray[np.float64]
-    owners: NDArray[np.int64]
-    vectors: list[NDArray[np.float64]]
-    sizes: list[int]
-
-    def costs(self, mmd_weight: float) -> NDArray[np.float64]:
-        """γ_i + λ v_iᵀSv_i. A vector on task t meets the T−1 pairs that t is in: v_iᵀSv_i = (T−1)(mean of v_i)²."""
-        means = np.array([vector.mean() for vector in self.vectors])
-        return np.asarray(self.eigenvalues + mmd_weight * (len(self.sizes) - 1) * means**2)
-
-    def task_kernels(self, rank: int) -> list[NDArray[np.float64]]:
-        """The diagonal blocks of K = (1/j*) Σ_{i≤j*} v_i v_iᵀ."""
-        kernels = [np.zeros((size, size)) for size in self.sizes]
-        for owner, vector in zip(self.owners[:rank].tolist(), self.vectors[:rank]):
-            kernels[owner] += np.outer(vector, vector) / rank
-        return kernels
-
-
-def smoothest(tables: Sequence[Any], n_eigenvectors: int, n_neighbors: int) -> Spectrum:
-    """Eigenvectors of the tasks' normalised Laplacians with the smallest eigenvalues, all tasks together."""
-    values, owners, vectors = [], [], []
-    for task, table in enumerate(tables):
-        own_values, own_vectors = eigh(
-            neighbor_laplacian(table, n_neighbors), subset_by_index=[0, min(n_eigenvectors, table.shape[0]) - 1]
-        )
-        values.append(own_values)
-        owners.append(np.full(len(own_values), task))
-        vectors.extend(own_vectors.T)
-    eigenvalues, owner = np.concatenate(values), np.concatenate(owners)
+def smoothest(X: Any, tasks: Sequence[slice], n_eigenvectors: int, n_neighbors: int) -> tuple[Array, Array]:
+    """Smallest eigenvalues and eigenvectors of the block-diagonal Laplacian; a vector is 0 in all tasks but one."""
+    spectra = [
+        eigh(neighbor_laplacian(X[part], n_neighbors), subset_by_index=[0, min(n_eigenvectors, X[part].shape[0]) - 1])
+        for part in tasks
+    ]
+    eigenvalues = np.concatenate([values for values, _ in spectra])
     order = np.argsort(eigenvalues, kind="stable")[:n_eigenvectors]
-    return Spectrum(eigenvalues[order], owner[order], [vectors[i] for i in order], [table.shape[0] for table in tables])
+    return eigenvalues[order], block_diag(*(vectors for _, vectors in spectra))[:, order]
 
 
-def neighbor_laplacian(X: Any, n_neighbors: int) -> NDArray[np.float64]:
+def costs(eigenvalues: Array, vectors: Array, tasks: Sequence[slice], mmd_weight: float) -> Array:
+    """γ_i + λ v_iᵀSv_i. A vector on task t meets the T−1 pairs that t is in: v_iᵀSv_i = (T−1)(mean of v_i)²."""
+    means = sum(vectors[part].mean(axis=0) for part in tasks)
+    return np.asarray(eigenvalues + mmd_weight * (len(tasks) - 1) * means**2)
+
+
+def neighbor_laplacian(X: Any, n_neighbors: int) -> Array:
     """Normalised Laplacian of the graph that joins a row to its nearest neighbours, in either direction."""
     n_rows = X.shape[0]
     if n_rows == 1:
         return np.zeros((1, 1))
     directed = kneighbors_graph(X, min(n_neighbors, n_rows - 1)).toarray()
-    result: NDArray[np.float64] = laplacian(np.maximum(directed, directed.T), normed=True)
+    result: Array = laplacian(np.maximum(directed, directed.T), normed=True)
     return result
 
 
-def best_rank(costs: NDArray[np.float64], least_rank: int) -> int:
+def best_rank(costs: Array, least_rank: int) -> int:
     """Solve the linear program min Σ μ_i c_i over μ_1 ≥ … ≥ μ_p ≥ 0, Σμ = 1, with at least ``least_rank`` vectors.
 
     The corners of the feasible set are the flat vectors (1/j, …, 1/j, 0, …), whose value is the mean of the first j

@@ -42,8 +42,8 @@ def mbc(
     problem = CoupledCentroids(tables, n_clusters, strength)
     runs = []
     for _ in range(n_init):
-        seeds = [kmeans_plusplus(table, n_clusters, random_state=rng)[0] for table in tables]
-        runs.append(descend(problem, np.stack([_dense(rows) for rows in seeds])))
+        seeds = (kmeans_plusplus(table, n_clusters, random_state=rng)[0] for table in tables)
+        runs.append(descend(problem, np.stack([rows.toarray() if sp.issparse(rows) else rows for rows in seeds])))
     return [runs]
 
 
@@ -113,9 +113,9 @@ def move_centroids(
     clusters = np.arange(n_clusters)
     for t, table in enumerate(problem.tables):
         share = 1 / (n_tasks * table.shape[0])
-        sums, counts = _cluster_sums(table, labels[t], n_clusters)
-        right[t] = share * sums + _INERTIA * centroids[t]
-        equations[t, clusters, t, clusters] = share * counts + weight * (n_tasks - 1) + _INERTIA
+        members = np.eye(n_clusters)[labels[t]]
+        right[t] = share * (members.T @ table) + _INERTIA * centroids[t]
+        equations[t, clusters, t, clusters] = share * members.sum(axis=0) + weight * (n_tasks - 1) + _INERTIA
         for s in range(n_tasks):
             if s != t:
                 equations[t, clusters, s, matching[t, s]] = -weight
@@ -138,16 +138,3 @@ def descend(problem: CoupledCentroids, centroids: NDArray[np.float64]) -> Run:
             break
     renamed = np.concatenate([names[own] for names, own in zip(matching[:, 0], labels)])
     return Run(renamed, tuple(history))
-
-
-def _cluster_sums(
-    table: Any, labels: NDArray[np.int64], n_clusters: int
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    n_rows = table.shape[0]
-    members = sp.csr_array((np.ones(n_rows), (labels, np.arange(n_rows))), shape=(n_clusters, n_rows))
-    return _dense(members @ table), np.bincount(labels, minlength=n_clusters)
-
-
-def _dense(values: Any) -> NDArray[np.float64]:
-    dense: NDArray[np.float64] = values.toarray() if sp.issparse(values) else np.asarray(values)
-    return dense

@@ -7,22 +7,15 @@ import pytest
 from scipy.linalg import block_diag
 from scipy.optimize import linprog
 
-from mtclust.core.tasks import split_by_task
-from paper.reference.lskmtc import best_rank, neighbor_laplacian, smoothest
+from mtclust.core.tasks import index_tasks
+from paper.reference.lskmtc import best_rank, costs, neighbor_laplacian, smoothest
 
 
 @pytest.fixture
-def tables(noise):
-    return list(split_by_task(*noise).values())
-
-
-def whole_vectors(spectrum):
-    """The eigenvectors over the rows of all tasks, one column each."""
-    offsets = np.concatenate([[0], np.cumsum(spectrum.sizes)])
-    columns = np.zeros((offsets[-1], len(spectrum.vectors)))
-    for i, (owner, vector) in enumerate(zip(spectrum.owners, spectrum.vectors)):
-        columns[offsets[owner] : offsets[owner + 1], i] = vector
-    return columns
+def sorted_rows(noise):
+    """Rows sorted by task, and the slice of every task."""
+    X, tasks = noise
+    return X, index_tasks(tasks, len(X)).slices()
 
 
 def mmd_matrix(sizes):
@@ -35,31 +28,32 @@ def mmd_matrix(sizes):
     return S
 
 
-def test_vectors_are_the_smoothest_of_the_block_diagonal_laplacian(tables):
-    spectrum = smoothest(tables, 12, n_neighbors=5)
-    L = block_diag(*(neighbor_laplacian(table, 5) for table in tables))
-    np.testing.assert_allclose(spectrum.eigenvalues, np.linalg.eigvalsh(L)[:12], atol=1e-12)
-    V = whole_vectors(spectrum)
+def test_vectors_are_the_smoothest_of_the_block_diagonal_laplacian(sorted_rows):
+    X, tasks = sorted_rows
+    values, V = smoothest(X, tasks, 12, n_neighbors=5)
+    L = block_diag(*(neighbor_laplacian(X[part], 5) for part in tasks))
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(L)[:12], atol=1e-12)
     np.testing.assert_allclose(V.T @ V, np.eye(12), atol=1e-10)
-    np.testing.assert_allclose(L @ V, V * spectrum.eigenvalues, atol=1e-10)
+    np.testing.assert_allclose(L @ V, V * values, atol=1e-10)
 
 
-def test_costs_are_smoothness_plus_mmd(tables):
-    spectrum = smoothest(tables, 12, n_neighbors=5)
-    V, S = whole_vectors(spectrum), mmd_matrix(spectrum.sizes)
-    expected = spectrum.eigenvalues + 7.0 * np.einsum("ni,nm,mi->i", V, S, V)
-    np.testing.assert_allclose(spectrum.costs(7.0), expected, atol=1e-10)
+def test_costs_are_smoothness_plus_mmd(sorted_rows):
+    X, tasks = sorted_rows
+    values, V = smoothest(X, tasks, 12, n_neighbors=5)
+    S = mmd_matrix([part.stop - part.start for part in tasks])
+    expected = values + 7.0 * np.einsum("ni,nm,mi->i", V, S, V)
+    np.testing.assert_allclose(costs(values, V, tasks, 7.0), expected, atol=1e-10)
 
 
-def test_trace_of_kernel_times_S_is_the_sum_of_squared_mmds(tables):
-    spectrum = smoothest(tables, 12, n_neighbors=5)
-    K = block_diag(*spectrum.task_kernels(12))
-    offsets = np.concatenate([[0], np.cumsum(spectrum.sizes)])
-    blocks = [slice(a, b) for a, b in itertools.pairwise(offsets)]
-    squared_mmds = [K[i, i].mean() + K[j, j].mean() - 2 * K[i, j].mean() for i, j in itertools.combinations(blocks, 2)]
-    assert np.trace(K @ mmd_matrix(spectrum.sizes)) == pytest.approx(sum(squared_mmds), rel=1e-10)
-    V = whole_vectors(spectrum)
-    np.testing.assert_allclose(K, V @ V.T / 12, atol=1e-12)
+def test_trace_of_kernel_times_S_is_the_sum_of_squared_mmds(sorted_rows):
+    X, tasks = sorted_rows
+    _, V = smoothest(X, tasks, 12, n_neighbors=5)
+    K = V @ V.T / 12
+    squared_mmds = [K[i, i].mean() + K[j, j].mean() - 2 * K[i, j].mean() for i, j in itertools.combinations(tasks, 2)]
+    S = mmd_matrix([part.stop - part.start for part in tasks])
+    assert np.trace(K @ S) == pytest.approx(sum(squared_mmds), rel=1e-10)
+    blocks = block_diag(*(K[part, part] for part in tasks))  # rows of different tasks never meet
+    np.testing.assert_allclose(K, blocks, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -72,24 +66,21 @@ def test_flat_spectrum_solves_the_linear_program(seed):
     assert costs[:rank].mean() == pytest.approx(program.fun, rel=1e-8)
 
 
-def test_without_mmd_the_bare_program_keeps_only_the_constant_vectors(tables):
+def test_without_mmd_the_bare_program_keeps_only_the_constant_vectors(sorted_rows):
     """The reason for the least rank: in connected graphs nothing else is perfectly smooth."""
-    spectrum = smoothest(tables, 24, n_neighbors=10)
-    assert best_rank(spectrum.costs(0.0), least_rank=1) == len(tables)
-    assert best_rank(spectrum.costs(0.0), least_rank=9) == 9
+    X, tasks = sorted_rows
+    without_mmd = costs(*smoothest(X, tasks, 24, n_neighbors=10), tasks, 0.0)
+    assert best_rank(without_mmd, least_rank=1) == len(tasks)
+    assert best_rank(without_mmd, least_rank=9) == 9
 
 
-def test_mmd_weight_brings_in_more_vectors(tables):
-    spectrum = smoothest(tables, 18, n_neighbors=10)
-    ranks = [best_rank(spectrum.costs(weight), least_rank=9) for weight in (0, 1e2, 1e6)]
+def test_mmd_weight_brings_in_more_vectors(sorted_rows):
+    X, tasks = sorted_rows
+    spectrum = smoothest(X, tasks, 18, n_neighbors=10)
+    ranks = [best_rank(costs(*spectrum, tasks, weight), least_rank=9) for weight in (0, 1e2, 1e6)]
     assert ranks == sorted(ranks)
     assert ranks[0] == 9
     assert ranks[-1] == 18
-
-
-def test_kernel_has_unit_trace(tables):
-    spectrum = smoothest(tables, 12, n_neighbors=5)
-    assert sum(np.trace(K) for K in spectrum.task_kernels(10)) == pytest.approx(1.0)
 
 
 def test_a_single_row_is_a_graph_without_edges():
