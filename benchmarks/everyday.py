@@ -224,9 +224,7 @@ def _cell(part: Any, own: pd.DataFrame) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="everything in small")
-    parser.add_argument(
-        "--parts", nargs="+", choices=("starts", "report", "sizes", "growth", "tasks", "given", "memory")
-    )
+    parser.add_argument("--parts", nargs="+", choices=PARTS)
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--most-rows", type=int, default=10**6)
     parser.add_argument("--case", default="")

@@ -38,7 +38,15 @@ from paper.experiments.printed import (
     printed_kernel,
     printed_sections,
 )
-from paper.experiments.protocols import REFERENCES, by_draw, display_name, number_text, slope, without_labels
+from paper.experiments.protocols import (
+    REFERENCES,
+    by_draw,
+    display_name,
+    natural_order,
+    number_text,
+    slope,
+    without_labels,
+)
 from paper.experiments.runner import Cell, Outcome, load_array
 from paper.reference import REFERENCE_METHODS
 from paper.reference.kernel_methods import WIDTHS
@@ -160,11 +168,13 @@ class Comparison(Experiment):
     def report(self, named: Any, directory: Path) -> list[Section]:
         main = by_kind(named, PCA, RAW)
         free = without_labels(main)
-        datasets = sorted(set(main["dataset"]), key=by_length)
+        datasets = sorted(set(main["dataset"]), key=natural_order)
         names = (*(display_name(method) for method in REFERENCES), *self.names)
         tasks = {dataset: self.tasks(dataset) for dataset in datasets}
         drawn = without_labels(named)[["method", "kernel", "dataset"]].drop_duplicates()
-        order = sorted(drawn[drawn["method"] == "DMTFC"].values.tolist(), key=lambda row: (row[1], len(row[2]), row[2]))
+        order = sorted(
+            drawn[drawn["method"] == "DMTFC"].values.tolist(), key=lambda row: (row[1], natural_order(row[2]))
+        )
         wanted = {array_name("D", d, kernel): f"{d}, {display_name(name, kernel)}" for name, kernel, d in order}
         learned = page.heat_figure(named, directory, wanted, self.captions["features"], self.captions["D"])
         for kind, stem in ((PCA, "task_relationship"), (RAW, "task_relationship_raw")):
@@ -201,11 +211,6 @@ def array_name(what: str, dataset: str, kernel: str) -> str:
     return re.sub(r"\W+", "_", f"{what} {dataset} {kernel}".strip())
 
 
-def by_length(text: str) -> tuple[int, str]:
-    """Sorts "5 %" before "10 %"."""
-    return len(text), text
-
-
 @lru_cache(maxsize=3)
 def _data(name: str, dataset: str, draw: int) -> TaskData:
     return EXPERIMENTS[name].load(dataset, draw)
@@ -236,9 +241,9 @@ def _learned_text(free: Any, datasets: Sequence[str]) -> str:
                 f"{name}, Job 3: correlation between two tasks of one group {within:.2f}, of different groups "
                 f"{across:.2f} (means over draws)."
             )
-    for (dataset, name), part in free[free["method"] == "DMTRC auto"].groupby(["dataset", "name"], sort=False):
-        accepted = sum(details["accepted"] for details in part["details"])
-        found.append(f"{dataset}, {name}: coupling kept in {accepted} of {len(part)} draws.")
+    for dataset, name in product(datasets, free[free["method"] == "DMTRC auto"]["name"].unique()):
+        accepted = page.details_of(free, dataset, name, "accepted")
+        found.append(f"{dataset}, {name}: coupling kept in {sum(accepted)} of {len(accepted)} draws.")
     return "- " + "\n- ".join(filter(None, found))
 
 
@@ -362,18 +367,19 @@ class Texts(Comparison):
 
     def more(self, named: Any, main: Any, directory: Path) -> list[Section]:
         free = without_labels(named)
-        share = min(set(main["dataset"]), key=by_length)
+        share = min(set(main["dataset"]), key=natural_order)
         draws = free[free["dataset"] == f"{share}, {UNIT_PCA}"]["draw"].unique()
         kinds = [f"{share}, {kind}" for kind in (PCA, UNIT_PCA, UNIT_COUNTS)]
         text = f"The first {len(draws)} draws, no labels. Unless it says counts, terms are weighted by tf × idf."
         few = free[free["draw"].isin(draws)]
         found = page.table("Normalisation", text, kinds, ("KM", "DSTC_l", "DMTRC_l"), (few, "nmi"))
-        return [*found, _time_section(self.captions["time"], without_labels(main), directory)]
+        names = (*map(display_name, REFERENCES), *(name for name in self.names if not name.endswith("auto")))
+        return [*found, _time_section(self.captions["time"], without_labels(main), names, directory)]
 
 
-def _time_section(caption: str, free: Any, directory: Path) -> Section:
-    names = [name for name in free["name"].unique() if not name.endswith("auto")]
-    shares = sorted(free["dataset"].unique(), key=by_length)
+def _time_section(caption: str, free: Any, wanted: Sequence[str], directory: Path) -> Section:
+    names = [name for name in wanted if name in set(free["name"])]
+    shares = sorted(free["dataset"].unique(), key=natural_order)
     sizes = [float(share.split()[0]) for share in shares]
     figure, axes = figures.panels(1, width=7.0 if len(shares) > 1 else 3.5, height=3.6)
     ax = axes[0, 0]
@@ -400,7 +406,8 @@ def _time_section(caption: str, free: Any, directory: Path) -> Section:
 
 _TERMS = (
     f"{COMPONENTS} principal components, and * without PCA. Terms are weighted by sublinear tf × idf with rows of "
-    f"length 1, not scaled to [0, 1] as in the paper; the table of normalisations says why. {PROTOCOLS} "
+    "length 1, where the paper scales every column to [0, 1]; the table of normalisations compares the two. "
+    f"{PROTOCOLS} "
     f"From {LARGEST * 100:g} % on ALL KKM and ALL NC get one draw."
 )
 

@@ -152,9 +152,10 @@ class Complexity(Experiment):
         header = ("x", "method", "exponent of x", "upper half of x", "median seconds at each x", "NMI")
         text = (
             "Exponents p of time ∝ xᵖ, by least squares on logarithms, mean over draws, over all x and over the larger "
-            "half of them. The exchange solver goes from matrices of all rows with all rows to explicit features as "
-            "they grow: its exponents say nothing about the paper's solver. This experiment is about time: unless d is "
-            "large, the classes overlap so much that no method finds them (last column: mean NMI)."
+            "half of them. Models are solved by exchange unless it says cutting planes. The exchange solver goes from "
+            "matrices of all rows with all rows to explicit features as they grow: its exponents say nothing about the "
+            "paper's solver. This experiment is about time: unless d is large, the classes overlap so much that no "
+            "method finds them (last column: mean NMI)."
         )
         return [Section("CPU time", text, header, fits, [picture])]
 

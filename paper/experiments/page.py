@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paper.experiments import figures
-from paper.experiments.protocols import as_reported, by_draw, mean_text, without_labels
+from paper.experiments.protocols import as_reported, by_draw, mean_text, natural_order, without_labels
 from paper.experiments.runner import load_array
 from paper.experiments.table import replace_file
 
@@ -65,7 +65,7 @@ def draws_text(frame: Any) -> str:
     """How many draws the rows of each data set have, and from how many starts the reference methods were run."""
     free = frame[~frame["protocol"].isin(["grid", "as printed"])]
     counts = free.groupby("dataset", sort=False)["draw"].nunique()
-    groups = {count: list(counts.index[counts == count]) for count in sorted(set(counts), reverse=True)}
+    groups = {n: sorted(counts.index[counts == n], key=natural_order) for n in sorted(set(counts), reverse=True)}
     parts = [f"{count} ({'; '.join(names)})" for count, names in groups.items()]
     text = f"Draws: {', '.join(parts) if len(parts) > 1 else counts.iloc[0]}."
     for protocol, what in (("grid", "Grids of the reference methods"), ("as printed", "As printed")):
@@ -105,10 +105,13 @@ def nmi_tables(frame: Any, datasets: Sequence[str], names: Sequence[str]) -> lis
     tuned = as_reported(frame)
     text = (
         "The same reference methods by the mean NMI over all starts, which is what the paper reports: at their default "
-        f"setting{' → at the setting that is best with labels' if len(tuned) else ''}."
+        "setting"
     )
+    if len(tuned):
+        free = free[free["draw"].isin(tuned["draw"])]
+        text += f" → at the setting that is best with labels, on the {tuned['draw'].nunique()} draws of the grids"
     columns = [(free, "nmi_of_starts"), (tuned, "nmi")][: 2 if len(tuned) else 1]
-    return found + table("Reference methods, mean over starts", text, datasets, names, *columns)
+    return found + table("Reference methods, mean over starts", f"{text}.", datasets, names, *columns)
 
 
 def bar_figure(

@@ -228,7 +228,8 @@ def _by_cuts(points: Any, names: Sequence[str], datasets: Sequence[str]) -> Sect
         "the labels, mean over all settings. The optimum of the relaxation is Ỹ = 0; where a run reaches it all rows "
         "are tied and NMI is 0."
     )
-    return Section("As printed, cut by cut", text, ("data set", "method", *(f"{stop} cuts" for stop in STOPS)), rows)
+    header = ("data set", "method", *("1 cut" if stop == 1 else f"{stop} cuts" for stop in STOPS))
+    return Section("As printed, cut by cut", text, header, rows)
 
 
 def _by_lambda(points: Any, names: Sequence[str]) -> Section:

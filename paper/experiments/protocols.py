@@ -8,6 +8,7 @@ their grids by the mean NMI over all starts. The paper's solver without labels i
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,6 +139,17 @@ def by_draw(frame: Any, dataset: str, name: str, value: str = "nmi") -> Any:
     """The value of a method on the draws of a data set, indexed by draw."""
     rows = frame[(frame["dataset"] == dataset) & (frame["name"] == name)]
     return rows.groupby("draw")[value].mean()
+
+
+def natural_order(text: str) -> list[Any]:
+    """Sorts by the numbers in a text, where there are any.
+
+    Examples
+    --------
+    >>> sorted(["10 %, raw", "5 %, raw", "10 %, PCA"], key=natural_order)
+    ['5 %, raw', '10 %, PCA', '10 %, raw']
+    """
+    return [float(part) if part[:1].isdigit() else part for part in re.split(r"(\d[\d.]*)", text)]
 
 
 def mean_text(values: Any) -> str:

@@ -178,7 +178,7 @@ def _gain_section(named: Any, directory: Path) -> list[Section]:
     picture = Picture(figures.save(figure, directory, "gain"), caption)
     text = (
         "Coupling can only help where a task's own rows do not settle its clusters. The synthetic tasks' cluster "
-        "centres have a chosen correlation: at 0 they have nothing in common."
+        "centres have a chosen correlation: at 0 they have nothing in common. In brackets the 95% interval of the mean."
     )
     header = ("data", "value", "NMI of DSTC", "DMTFC − DSTC", "DMTRC − DSTC", "DMTRC auto − DSTC")
     return [Section("Gain against rows and relatedness", text, header, rows, [picture])]
