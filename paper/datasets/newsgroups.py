@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
 from mtclust.datasets.tasks import TaskData
 from paper.datasets.files import DataFile, check_content, draw_fraction, obtain, read_members
-from paper.datasets.text import TextOptions, porter_stem, text_features
+from paper.datasets.text import porter_stem, text_features
 
 #: the paper's table: the classes of tasks 1 to 6
 NEWSGROUP_TASKS = (
@@ -55,12 +55,11 @@ def fetch_newsgroups_tasks(fraction: float = 0.05, seed: int = 0, **features: An
     headers have lost the newsgroup's name in all but 131 of 18 846, but still tell sender, organisation and subject.
 
     ``fraction`` is the share of each class (the paper has .05, .1, .2 and .4); draws of one ``seed`` are nested, and
-    the same whatever the source of the files. ``features`` are fields of :class:`~paper.datasets.text.TextOptions`.
+    the same whatever the source of the files. ``features`` are options of :func:`~paper.datasets.text.text_features`.
     ``tasks`` has the paper's task numbers; ``target`` counts through them, so that ``target % 3`` is the position in
     the task; ``rows`` are numbers of messages sorted by newsgroup and number. The counts of the whole collection stay
     in memory (some 25 MB) until the process ends.
     """
-    options = TextOptions(**features)
     counts, terms, groups = newsgroup_counts()
     names = tuple(group for task in NEWSGROUP_TASKS for group in task)
     position = {group: number for number, group in enumerate(names)}
@@ -71,7 +70,7 @@ def fetch_newsgroups_tasks(fraction: float = 0.05, seed: int = 0, **features: An
     rows = rows[np.argsort(classes[rows], kind="stable")]
     target = classes[rows].astype(np.int64)
     tasks = target // len(NEWSGROUP_TASKS[0]) + 1
-    data, feature_names = text_features(counts[rows], terms, options)
+    data, feature_names = text_features(counts[rows], terms, **features)
     return TaskData(
         data=data,
         target=target,

@@ -15,7 +15,7 @@ from sklearn.feature_extraction import DictVectorizer
 
 from mtclust.datasets.tasks import TaskData
 from paper.datasets.files import DataFile, check_content, draw_fraction, obtain, read_members
-from paper.datasets.text import TextOptions, text_features
+from paper.datasets.text import text_features
 
 #: the tasks
 DOMAINS = ("books", "dvd", "electronics", "kitchen")
@@ -44,15 +44,14 @@ def fetch_sentiment_tasks(fraction: float = 0.1, seed: int = 0, **features: Any)
 
     Blitzer, Dredze and Pereira 2007, processed_acl: counts of 473 856 single words and pairs of neighbours
     (``not_good``); the paper has 473 853. ``fraction`` is the share of each class and domain (the paper has .1, .3 and
-    .5); draws of one ``seed`` are nested, and the same whatever the source of the files. ``features`` are fields of
-    :class:`~paper.datasets.text.TextOptions`. ``tasks`` are the names of the domains, ``rows`` numbers of reviews
+    .5); draws of one ``seed`` are nested, and the same whatever the source of the files. ``features`` are options of
+    :func:`~paper.datasets.text.text_features`. ``tasks`` are the names of the domains, ``rows`` numbers of reviews
     sorted by domain, class and text. The counts stay in memory (some 50 MB) until the process ends. On plain features
     every method stays near chance: what the domains share most is the length of a review.
     """
-    options = TextOptions(**features)
     counts, terms, cells = _review_counts()
     rows = draw_fraction(cells, fraction, np.random.default_rng(seed))
-    data, feature_names = text_features(counts[rows], terms, options)
+    data, feature_names = text_features(counts[rows], terms, **features)
     return TaskData(
         data=data,
         target=cells[rows] % len(POLARITIES),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,43 +16,42 @@ from threadpoolctl import threadpool_limits
 from paper.datasets.files import scale_columns
 
 
-@dataclass(frozen=True)
-class TextOptions:
-    """How counts become features: the options of the two loaders of text."""
-
-    weighting: str = "tfidf"  # sublinear tf × idf with rows of length 1, or "counts" as they are
-    n_components: int | None = None  # principal components of all rows together, the paper's 100; None: terms, sparse
-    unit_range: str | None = None  # "before PCA" or "after PCA": every column to [0, 1], as the paper says it does
-
-    def __post_init__(self) -> None:
-        if self.weighting not in ("tfidf", "counts"):
-            raise ValueError(f'weighting must be "tfidf" or "counts"; got {self.weighting!r}.')
-        if self.unit_range not in (None, "before PCA", "after PCA"):
-            raise ValueError(f"unit_range must be None, 'before PCA' or 'after PCA'; got {self.unit_range!r}.")
-
-
-def text_features(counts: Any, names: NDArray[Any], options: TextOptions) -> tuple[Any, NDArray[Any] | None]:
+def text_features(
+    counts: Any,
+    names: NDArray[Any],
+    *,
+    weighting: str = "tfidf",
+    n_components: int | None = None,
+    unit_range: str | None = None,
+) -> tuple[Any, NDArray[Any] | None]:
     """Features and their names (None after PCA) from the counts of the drawn rows, without terms that none of them has.
 
-    Terms are weighted over the rows of all tasks together, as :class:`mtclust.text.TaskTfidf` does.
+    ``weighting`` is "tfidf", sublinear tf × idf with rows of length 1 over the rows of all tasks together, as
+    :class:`mtclust.text.TaskTfidf` has it, or "counts". ``n_components`` are principal components of all rows together,
+    the paper's 100; without, terms, sparse. ``unit_range`` scales every column to [0, 1], as the paper says it does,
+    "before PCA" or "after PCA".
     """
+    if weighting not in ("tfidf", "counts"):
+        raise ValueError(f'weighting must be "tfidf" or "counts"; got {weighting!r}.')
+    if unit_range not in (None, "before PCA", "after PCA"):
+        raise ValueError(f"unit_range must be None, 'before PCA' or 'after PCA'; got {unit_range!r}.")
     keep = np.flatnonzero(np.bincount(counts.indices, minlength=counts.shape[1]))
     X = sp.csr_array(counts[:, keep], dtype=np.float64)
-    if options.weighting == "tfidf":
+    if weighting == "tfidf":
         X = sp.csr_array(TfidfTransformer(sublinear_tf=True).fit(X).transform(X, copy=False))
-    if options.unit_range == "before PCA":  # a term is missing from some row: its smallest weight is 0
+    if unit_range == "before PCA":  # a term is missing from some row: its smallest weight is 0
         X = sp.csr_array(MaxAbsScaler().fit_transform(X))
-    if options.n_components is None:
+    if n_components is None:
         return X, names[keep]
-    if options.n_components >= min(X.shape):
+    if n_components >= min(X.shape):
         raise ValueError(
-            f"n_components={options.n_components} must be less than the number of rows and of terms; X is {X.shape}."
+            f"n_components={n_components} must be less than the number of rows and of terms; X is {X.shape}."
         )
     # ARPACK keeps X sparse and makes many small products, where threads cost far more than they give (10 s for .5 s on
     # a busy machine); one thread and a fixed start vector also give the same numbers everywhere
     with threadpool_limits(limits=1):
-        components = PCA(options.n_components, svd_solver="arpack", random_state=0).fit_transform(X)
-    return scale_columns(components) if options.unit_range == "after PCA" else components, None
+        components = PCA(n_components, svd_solver="arpack", random_state=0).fit_transform(X)
+    return scale_columns(components) if unit_range == "after PCA" else components, None
 
 
 # Porter's stemmer (M. F. Porter, An algorithm for suffix stripping, Program 14(3), 1980), as published. The paper's 20

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import RandomState
@@ -55,8 +54,8 @@ def lssmtc(
     coordinates = span_coordinates(X)
     problem = SharedSubspace([coordinates[part] for part in tasks], trade_off)
     # indicators of the clusters, plus a little everywhere
-    labels = [run.labels for run in k_means_runs(coordinates, n_clusters, n_init, rng)]
-    memberships = np.eye(n_clusters)[np.stack(labels)] + _START_OFFSET
+    labels = np.stack([run.labels for run in k_means_runs(coordinates, n_clusters, n_init, rng)])
+    memberships = np.eye(n_clusters)[labels] + _START_OFFSET
     return [descend(problem, start_from([memberships[:, part] for part in tasks], problem, n_components))]
 
 
@@ -88,8 +87,7 @@ class SharedSubspace:
         self.largest_eigenvalue = float(np.linalg.eigvalsh(self.gram)[-1])
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """The variables of many restarts at once: every array has the restart as its first axis."""
 
     memberships: list[Array]
@@ -99,12 +97,8 @@ class State:
 
     def select(self, restarts: NDArray[np.bool_]) -> State:
         """The variables of some of the restarts."""
-        return State(
-            [P[restarts] for P in self.memberships],
-            self.subspace[restarts],
-            [M[restarts] for M in self.centers],
-            self.shared_centers[restarts],
-        )
+        memberships, centers = ([values[restarts] for values in own] for own in (self.memberships, self.centers))
+        return State(memberships, self.subspace[restarts], centers, self.shared_centers[restarts])
 
 
 def start_from(memberships: list[Array], problem: SharedSubspace, n_components: int) -> State:
@@ -122,7 +116,7 @@ def update_centers(problem: SharedSubspace, state: State) -> State:
     *inverses, shared_inverse = np.linalg.pinv(np.stack([*grams, np.sum(grams, axis=0)]), hermitian=True)
     centers = [XP @ inverse for XP, inverse in zip(sums, inverses)]
     shared = _transpose(state.subspace) @ np.sum(sums, axis=0) @ shared_inverse
-    return replace(state, centers=centers, shared_centers=shared)
+    return state._replace(centers=centers, shared_centers=shared)
 
 
 def update_memberships(problem: SharedSubspace, state: State) -> State:
@@ -138,7 +132,7 @@ def update_memberships(problem: SharedSubspace, state: State) -> State:
         denominator = np.maximum(-A, 0) + P @ np.maximum(B, 0)
         ratio = np.divide(numerator, denominator, out=np.ones_like(P), where=denominator > _NO_MEMBERSHIP)
         memberships.append(P * np.sqrt(ratio))
-    return replace(state, memberships=memberships)
+    return state._replace(memberships=memberships)
 
 
 def update_subspace(problem: SharedSubspace, state: State) -> State:
@@ -152,7 +146,7 @@ def update_subspace(problem: SharedSubspace, state: State) -> State:
     W = state.subspace
     target = problem.largest_eigenvalue * W - problem.gram @ W + sums @ _transpose(state.shared_centers)
     U, _, Vt = np.linalg.svd(target, full_matrices=False)
-    return replace(state, subspace=U @ Vt)
+    return state._replace(subspace=U @ Vt)
 
 
 def objective(problem: SharedSubspace, state: State) -> Array:
@@ -188,8 +182,7 @@ def descend(problem: SharedSubspace, state: State) -> list[Run]:
 
 
 def _squares(values: Array) -> Array:
-    squares: Array = np.einsum("...ij,...ij->...", values, values)
-    return squares
+    return np.asarray(np.einsum("...ij,...ij->...", values, values))
 
 
 def _transpose(stack: Array) -> Array:

@@ -1,7 +1,5 @@
 """LSSMTC: every step descends, and why the published subspace step was replaced."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from reference_helpers import assert_never_rises, separated_tasks
@@ -53,7 +51,7 @@ def published_subspace_step(problem, state):
     multiplier = Wt @ (target - gram @ W)
     numerator = positive(target) + positive(-gram) @ W + W @ positive(-multiplier)
     denominator = positive(-target) + positive(gram) @ W + W @ positive(multiplier)
-    return replace(state, subspace=W * np.sqrt(numerator / np.maximum(denominator, np.finfo(float).tiny)))
+    return state._replace(subspace=W * np.sqrt(numerator / np.maximum(denominator, np.finfo(float).tiny)))
 
 
 @pytest.mark.parametrize("trade_off", [0.0, 0.25, 0.75, 1.0])
@@ -96,7 +94,7 @@ def test_published_subspace_step_raises_the_objective(start):
     W = rng.uniform(0.1, 1, size=state.subspace.shape)
     if start == "feasible":
         W *= np.eye(4)[np.arange(8) % 4]
-    state = replace(state, subspace=W / np.linalg.norm(W, axis=1, keepdims=True))
+    state = state._replace(subspace=W / np.linalg.norm(W, axis=1, keepdims=True))
     rises, steps, worst = 0, 0, 0.0
     for _ in range(30):
         state = update_memberships(problem, update_centers(problem, state))
