@@ -11,7 +11,7 @@ from paper.datasets import fetch_pendigits_tasks
 from paper.experiments import figures
 from paper.experiments.comparison import DATASETS, our_options
 from paper.experiments.driver import Experiment
-from paper.experiments.methods import OURS, fit_ours, load
+from paper.experiments.methods import OURS, fit_ours
 from paper.experiments.page import Picture, Section
 from paper.experiments.protocols import by_draw
 from paper.experiments.runner import Cell, Outcome
@@ -58,7 +58,7 @@ class Balance(Experiment):
     def execute(self, cell: Cell) -> Sequence[Outcome]:
         fixed = {"lambda": LAMBDA} | ({"width": WIDTH} if cell.kernel == "rbf" else {})
         options = {"sizes": cell.setting["l"], **our_options(cell.methods[0], cell.kernel, fixed)}
-        data = load(fetch_pendigits_tasks, int(cell.dataset[-1]), cell.draw)
+        data = fetch_pendigits_tasks(int(cell.dataset[-1]), cell.draw)
         return fit_ours(cell.methods[0], data, cell.seed, **options)
 
     def report(self, named: Any, directory: Path) -> list[Section]:

@@ -25,7 +25,7 @@ from paper.datasets.newsgroups import NEWSGROUP_TASKS
 from paper.datasets.pendigits import JOBS
 from paper.experiments import figures, page
 from paper.experiments.driver import Experiment
-from paper.experiments.methods import OURS, fit_ours, fit_reference, load, rows_of_ours, true_sizes
+from paper.experiments.methods import OURS, fit_ours, fit_reference, rows_of_ours, true_sizes
 from paper.experiments.page import Picture, Section
 from paper.experiments.printed import (
     LAMBDAS,
@@ -281,7 +281,7 @@ class Pendigits(Comparison):
     }
 
     def load(self, dataset: str, draw: int) -> TaskData:
-        return load(fetch_pendigits_tasks, int(dataset[-1]), draw)
+        return fetch_pendigits_tasks(int(dataset[-1]), draw)
 
     def blocks(self, quick: bool) -> list[Block]:
         return [Block(d, ("linear", "rbf"), tuple(OURS), REFERENCES) for d in (DATASETS[:1] if quick else DATASETS)]
@@ -350,8 +350,8 @@ class Texts(Comparison):
         share, kind = dataset.split(" %, ", 1)
         fraction, features = float(share) / 100, dict(FEATURES[kind])
         if "n_components" in features and fraction == QUICK_FRACTION:
-            features["n_components"] = min(COMPONENTS, load(self.fetch, fraction, draw).data.shape[0])
-        return load(self.fetch, fraction, draw, **features)
+            features["n_components"] = min(COMPONENTS, self.fetch(fraction, draw).data.shape[0])
+        return self.fetch(fraction, draw, **features)
 
     def blocks(self, quick: bool) -> list[Block]:
         """A block per fraction and kind of features; at the smallest fraction also the paper's normalisations."""

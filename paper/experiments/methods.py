@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.datasets import TaskData
 from mtclust.metrics import nmi, per_task
-from paper.experiments.runner import DataUnavailable, Outcome
+from paper.experiments.runner import Outcome
 from paper.reference import REFERENCE_METHODS
 
 OURS: Mapping[str, Any] = {"DSTC": DSTC, "DMTFC": DMTFC, "DMTRC": DMTRC}
@@ -26,14 +26,6 @@ _OMEGA_DECIMALS = 4
 def rows_of_ours(name: str) -> tuple[str, ...]:
     """The methods of the rows that a fit with everything chosen without labels gives."""
     return DMTRC_ROWS if name == "DMTRC" else (name,)
-
-
-def load(loader: Callable[..., TaskData], *arguments: Any, **options: Any) -> TaskData:
-    """Data for a cell; data that cannot be had end the run instead of becoming the failure of a method."""
-    try:
-        return loader(*arguments, **options)
-    except (OSError, ImportError) as error:
-        raise DataUnavailable(str(error)) from error
 
 
 def n_classes(data: TaskData) -> int:

@@ -82,8 +82,8 @@ def run_cells(cells: Sequence[Cell], execute: Execute, table: RunTable, *, n_job
     """Run the cells that are not in the table yet, in ``n_jobs`` processes, and put its rows into canonical order.
 
     ``execute(cell)`` returns one :class:`Outcome` per method of the cell and is importable by name, so that it can run
-    in another process. What it raises becomes the ``error`` of the cell's rows, except :class:`DataUnavailable`, which
-    ends the run.
+    in another process. What it raises becomes the ``error`` of the cell's rows; an ``OSError`` or ``ImportError`` means
+    that its data cannot be had and ends the run with :class:`DataUnavailable`.
     """
     pending = _pending(cells, table)
     failed = 0
@@ -150,8 +150,8 @@ def _rows_of(cell: Cell, execute: Execute) -> _Finished:
             outcomes = {outcome.method: outcome for outcome in execute(cell)}
             if set(outcomes) != set(cell.methods):
                 raise RuntimeError(f"the cell gave rows for {sorted(outcomes)}, not for {sorted(cell.methods)}")
-        except (DataUnavailable, KeyboardInterrupt):
-            raise
+        except (OSError, ImportError) as error:
+            raise DataUnavailable(str(error)) from error
         except Exception as error:
             seconds = time.process_time() - begin
             text = f"{type(error).__name__}: {error}"

@@ -18,7 +18,7 @@ from paper.datasets import fetch_pendigits_tasks, fetch_sentiment_tasks
 from paper.experiments import figures
 from paper.experiments.comparison import our_options
 from paper.experiments.driver import Experiment
-from paper.experiments.methods import OURS, fit_ours, fit_reference, load, rows_of_ours, scores, warm_up
+from paper.experiments.methods import OURS, fit_ours, fit_reference, rows_of_ours, scores, warm_up
 from paper.experiments.page import Picture, Section, bar_figure, table
 from paper.experiments.protocols import by_draw, estimate
 from paper.experiments.runner import Cell, Outcome
@@ -75,7 +75,7 @@ def _data(dataset: str, draw: int) -> TaskData:
     words = dataset.replace(",", "").split()
     if words[0] == "Job":
         rows = int(words[2]) if words[2].isdigit() else 20
-        return load(fetch_pendigits_tasks, int(words[1]), draw, rows_per_class=rows)
+        return fetch_pendigits_tasks(int(words[1]), draw, rows_per_class=rows)
     if words[0] == "samples":
         return _related(0.9, int(words[1]), draw)
     if words[0] == "correlation":
@@ -97,7 +97,7 @@ def _split_data(dataset: str, draw: int) -> tuple[TaskData, np.ndarray]:
         for task in np.unique(data.tasks):
             drawn[rng.permutation(np.flatnonzero(data.tasks == task))[:RELATED_ROWS]] = True
         return data, drawn
-    data, smaller = (load(fetch_sentiment_tasks, share, draw) for share in (1.0, float(dataset.split()[1]) / 100))
+    data, smaller = (fetch_sentiment_tasks(share, draw) for share in (1.0, float(dataset.split()[1]) / 100))
     assert data.rows is not None
     assert smaller.rows is not None
     return data, np.isin(data.rows, smaller.rows)

@@ -114,7 +114,7 @@ def test_missing_data_end_the_run_and_keep_what_is_finished(tmp_path):
 
     def execute(cell):
         if cell.draw == 1:
-            raise DataUnavailable("no file")
+            raise FileNotFoundError("no file")
         return [Outcome("A", nmi=0.5)]
 
     with pytest.raises(DataUnavailable, match="no file"):
