@@ -181,10 +181,8 @@ class Comparison(Experiment):
             coupled = [n for n in self.names if n.startswith("DMTRC" if kind == PCA else "*DMTRC") and "auto" not in n]
             models = [(d, name) for name in coupled for d in datasets]
             learned += page.hinton_figure(free, directory, models, tasks, stem, self.captions[kind])
-        first, *tables = page.nmi_tables(main, datasets, names)
         return [
-            replace(first, pictures=[page.nmi_figure(main, directory, datasets, names, self.captions["nmi"])]),
-            *tables,
+            *page.nmi_sections(main, directory, datasets, names, self.captions["nmi"]),
             *printed_sections(main, directory, datasets),
             page.per_task(main, directory, datasets, self.names, tasks, self.captions["per task"]),
             Section("What is learned", _learned_text(free, datasets), pictures=learned),

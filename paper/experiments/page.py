@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,11 +97,17 @@ def table(title: str, text: str, datasets: Sequence[str], names: Sequence[str], 
     return [Section(title, text, ["method", *datasets], rows)] if rows else []
 
 
-def nmi_tables(frame: Any, datasets: Sequence[str], names: Sequence[str]) -> list[Section]:
-    """NMI of all methods without labels; of the reference methods also as the paper reports them."""
+def nmi_sections(
+    frame: Any, directory: Path, datasets: Sequence[str], names: Sequence[str], paper: str
+) -> list[Section]:
+    """NMI of all methods without labels, also as bars; of the reference methods also as the paper reports them."""
     free = without_labels(frame)
+    shown = [name for name in names if name in set(free["name"])]
+    star = "; *: without PCA" if any(name.startswith("*") for name in shown) else ""
+    caption = f"Mean NMI, nothing chosen with labels; line: standard deviation over draws{star}."
+    picture = Picture(bar_figure(directory, "nmi", datasets, shown, free), caption, paper)
     text = "NMI (geometric, mean over tasks), no labels; reference methods by the start with the lowest objective."
-    found = table("NMI of all methods", text, datasets, names, (free, "nmi"))
+    (first,) = table("NMI of all methods", text, datasets, shown, (free, "nmi"))
     tuned = as_reported(frame)
     text = (
         "The same reference methods by the mean NMI over all starts, which is what the paper reports: at their default "
@@ -111,7 +117,8 @@ def nmi_tables(frame: Any, datasets: Sequence[str], names: Sequence[str]) -> lis
         free = free[free["draw"].isin(tuned["draw"])]
         text += f" → at the setting that is best with labels, on the {tuned['draw'].nunique()} draws of the grids"
     columns = [(free, "nmi_of_starts"), (tuned, "nmi")][: 2 if len(tuned) else 1]
-    return found + table("Reference methods, mean over starts", f"{text}.", datasets, names, *columns)
+    reported = table("Reference methods, mean over starts", f"{text}.", datasets, names, *columns)
+    return [replace(first, pictures=[picture]), *reported]
 
 
 def bar_figure(
@@ -130,15 +137,6 @@ def bar_figure(
         ax.sharex(axes[0, 0])
         ax.set_yticklabels([])
     return figures.save(figure, directory, stem)
-
-
-def nmi_figure(frame: Any, directory: Path, datasets: Sequence[str], names: Sequence[str], paper: str) -> Picture:
-    """Bars of all methods without labels."""
-    free = without_labels(frame)
-    shown = [name for name in names if name in set(free["name"])]
-    star = "; *: without PCA" if any(name.startswith("*") for name in shown) else ""
-    caption = f"Mean NMI, nothing chosen with labels; line: standard deviation over draws{star}."
-    return Picture(bar_figure(directory, "nmi", datasets, shown, free), caption, paper)
 
 
 def per_task(
@@ -188,8 +186,7 @@ def off_diagonal_text(frame: Any, datasets: Sequence[str], name: str) -> str:
     for dataset in datasets:
         shares, null = (details_of(frame, dataset, name, key) for key in ("off_diagonal", "off_diagonal_null"))
         if shares:
-            chance = f" (random axes {np.mean(null):.2f})" if null else ""
-            parts.append(f"{dataset} {np.mean(shares):.2f}{chance}")
+            parts.append(f"{dataset} {np.mean(shares):.2f} (random axes {np.mean(null):.2f})")
     return f"{name}: share of D² off the diagonal {', '.join(parts)}." if parts else ""
 
 

@@ -122,16 +122,19 @@ def printed_points(frame: Any) -> Any:
     ``middle`` (whether it is the middle of the grid) and ``point``.
     """
     printed = frame[frame["protocol"] == "as printed"]
-    columns: dict[str, list[Any]] = {name: [] for name in ("at", "cuts", "nmi", "left", "start", "middle", "point")}
-    for at, (setting, details) in enumerate(zip(printed["setting"], printed["details"])):
-        text = as_json(setting)
-        middle = setting["lambda1"] == setting["lambda2"] == MIDDLE and setting.get("width", 1.0) == 1.0
-        for cuts, nmi in details["nmi_after"].items():
-            found = (at, int(cuts), nmi, details["left"][cuts], details["nmi_start"])
-            for column, value in zip(columns.values(), (*found, middle, f"{text} {cuts}")):
-                column.append(value)
-    rows = printed.iloc[columns.pop("at")]
-    return rows.assign(**columns)
+    points = printed.assign(
+        cuts=[list(details["nmi_after"]) for details in printed["details"]],
+        middle=[s["lambda1"] == s["lambda2"] == MIDDLE and s.get("width", 1.0) == 1.0 for s in printed["setting"]],
+        point=[as_json(setting) for setting in printed["setting"]],
+    ).explode("cuts", ignore_index=True)
+    after = list(zip(points["details"], points["cuts"]))
+    return points.assign(
+        cuts=[int(cuts) for _, cuts in after],
+        nmi=[details["nmi_after"][cuts] for details, cuts in after],
+        left=[details["left"][cuts] for details, cuts in after],
+        start=[details["nmi_start"] for details, _ in after],
+        point=[f"{point} {cuts}" for point, cuts in zip(points["point"], points["cuts"])],
+    )
 
 
 def chosen_settings(named: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The supervised counterparts MTRL and MTFL: the core of DMTRC and DMTFC with the labels given.
 
 With Y known the objective is convex in (W, Ω) or (W, D) together; W and the closed form of the coupling are alternated.
-λ is the value with the best leave-one-out R² of the given labels.
+λ is the value with the best leave-one-out predictions of the given labels.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.coupling import Conditioned, Coupling, Independent, Relationship, SharedFeatures
-from mtclust.core.kernels import CentredKernel, EigenFeatures, Kernel, centre_kernel, eigen_features
+from mtclust.core.kernels import Kernel, centre_kernel, eigen_features
 from mtclust.core.labels import label_codes
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model
-from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
+from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
 from mtclust.search.problem import predictions_left_out
 
 Array = NDArray[np.float64]
@@ -56,30 +56,26 @@ class SupervisedLinear:
         centred = centre_kernel(kernel(rows, rows), index.offsets, True)
         codes = label_codes(np.asarray(y)[index.order], int(np.max(y)) + 1)
         features = eigen_features(centred.matrix, self.n_components) if self.kind == "MTFL" else None
-        best: tuple[float, float, Conditioned] | None = None
-        for lambda_ in LAMBDAS:
-            state = _alternate(self._coupling(centred, index, features, lambda_), codes)
-            residuals = codes - predictions_left_out(state, codes, index.offsets, True)
-            score = 1.0 - float(np.sum(residuals**2) / np.sum(codes**2))  # R²
-            if best is None or score > best[0]:
-                best = score, lambda_, state
-        assert best is not None
-        self.loo_score_, self.lambda_, state = best
+
+        def coupling(lambda_: float) -> Coupling:
+            if self.kind == "MTRL":
+                return Relationship(centred.matrix, index.offsets, lambda_, lambda_)
+            if features is not None:
+                return SharedFeatures(features, index.offsets, lambda_, lambda_)
+            return Independent(centred.matrix, index.offsets, lambda_ * (1 + index.n_tasks))
+
+        def left_out(state: Conditioned) -> float:
+            return float(np.sum((codes - predictions_left_out(state, codes, index.offsets, True)) ** 2))
+
+        states = {lambda_: _alternate(coupling(lambda_), codes) for lambda_ in LAMBDAS}
+        self.lambda_ = min(states, key=lambda lambda_: left_out(states[lambda_]))
+        state = states[self.lambda_]
         self.coupling_matrix_ = state.Z
         present = np.ones((index.n_tasks, codes.shape[1]), dtype=bool)
         origin = KernelOrigin(kernel, rows, centred, index.order)
         self.model_: DecisionModel = build_model(origin, state.predictors(codes), present)
         self.tasks_ = index.names
         return self
-
-    def _coupling(
-        self, centred: CentredKernel, index: TaskIndex, features: EigenFeatures | None, lambda_: float
-    ) -> Coupling:
-        if self.kind == "MTRL":
-            return Relationship(centred.matrix, index.offsets, lambda_, lambda_)
-        if features is not None:
-            return SharedFeatures(features, index.offsets, lambda_, lambda_)
-        return Independent(centred.matrix, index.offsets, lambda_ * (1 + index.n_tasks))
 
     def predict(self, X: Any, tasks: Any) -> NDArray[np.int64]:
         """The class of each row."""
