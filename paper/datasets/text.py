@@ -65,10 +65,8 @@ _STEP2 = {
     "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble",
 }  # fmt: skip
 _STEP3 = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
-_STEP4_FEW_LETTERS = ("al", "er", "ic", "ou", "ant", "ent", "ion", "ism", "ate", "iti", "ous", "ive", "ize")
-_STEP4 = dict.fromkeys((*_STEP4_FEW_LETTERS, "ance", "ence", "able", "ible", "ment", "ement"), "")
-#: letters of the longest suffix above
-_LONGEST = 7
+_STEP4_SHORT = ("al", "er", "ic", "ou", "ant", "ent", "ion", "ism", "ate", "iti", "ous", "ive", "ize")
+_STEP4 = dict.fromkeys((*_STEP4_SHORT, "ance", "ence", "able", "ible", "ment", "ement"), "")
 _PLAIN = re.compile(r"[a-z]{3,}")
 
 
@@ -103,10 +101,6 @@ def _measure(stem: str) -> int:
     return _shape(stem).count("vc")
 
 
-def _has_vowel(stem: str) -> bool:
-    return "v" in _shape(stem)
-
-
 def _ends_double_consonant(word: str) -> bool:
     return len(word) > 1 and word[-1] == word[-2] and _shape(word)[-1] == "c"
 
@@ -127,11 +121,11 @@ def _step1(word: str) -> str:
             word = word[:-1]
     else:
         for suffix in ("ed", "ing"):
-            if word.endswith(suffix) and _has_vowel(word[: -len(suffix)]):
+            if word.endswith(suffix) and "v" in _shape(word[: -len(suffix)]):
                 word = _tidy(word[: -len(suffix)])
                 break
     # 1c: final y
-    if word.endswith("y") and _has_vowel(word[:-1]):
+    if word.endswith("y") and "v" in _shape(word[:-1]):
         word = word[:-1] + "i"
     return word
 
@@ -148,14 +142,13 @@ def _tidy(word: str) -> str:
 
 
 def _replace_suffix(word: str, rules: dict[str, str], more_than: int) -> str:
-    for length in range(min(_LONGEST, len(word)), 1, -1):
-        suffix = word[-length:]
-        if suffix in rules:
-            stem = word[:-length]
-            # -ion goes only after s or t
-            allowed = suffix != "ion" or stem.endswith(("s", "t"))
-            return stem + rules[suffix] if allowed and _measure(stem) > more_than else word
-    return word
+    suffix = max(filter(word.endswith, rules), key=len, default=None)
+    if suffix is None:
+        return word
+    stem = word.removesuffix(suffix)
+    # -ion goes only after s or t
+    allowed = suffix != "ion" or stem.endswith(("s", "t"))
+    return stem + rules[suffix] if allowed and _measure(stem) > more_than else word
 
 
 def _step5(word: str) -> str:
