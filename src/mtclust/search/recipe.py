@@ -4,8 +4,7 @@
 2. align the tasks by their class means; their similarity V is the first Ω. With different numbers of clusters this also
    decides which clusters each task has
 3. descend in labels and coupling together
-4. DMTRC: groups of tasks that have little in common are searched one by one and descend together; then restarts, in
-   which a good labelling of one task labels all others through its model, until none is better. DMTFC: tasks clustered
+4. DMTRC: restarts, in which a good labelling of one task labels all others through its model. DMTFC: tasks clustered
    anew under a smoothed D
 5. descend to the end
 
@@ -23,11 +22,10 @@ import numpy as np
 import scipy.linalg as sla
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from mtclust.core.kernels import EXACT_UP_TO, largest_eigenvectors
-from mtclust.core.labels import free_bounds, rows_of_tasks
-from mtclust.core.matching import best_relabelling, groups_of_tasks, pair_counts
+from mtclust.core.labels import free_bounds
+from mtclust.core.matching import best_relabelling, pair_counts
 from mtclust.search.problem import Point, Problem, SearchOptions
 from mtclust.util.messages import counted, phase
 
@@ -39,13 +37,13 @@ _FIRST_EIGENVALUE = 0.02
 #: leading directions that stand for all where these would cost too much: of the first Ω of very many tasks, of D, of
 #: rows that are only known through a kernel
 LEADING = 100
-#: rounds of restarts at most, and for a candidate that is only to be compared with others
-_ROUNDS, _FEW_ROUNDS = 8, 2
-#: restarts of a round per start asked for, for a candidate too, and up to so many tasks; of more, as many as take the
-#: same time, or none
-_RESTARTS_PER_INIT, _FEW_PER_INIT, _MANY_TASKS = 4, 2, 100
-#: weight of the first Ω beside that of the best so far, in all rounds but the first
-_FIRST_AGAIN = 0.2
+#: rounds of restarts: the weight of the first Ω beside that of the best so far, and whether its seeds are the tasks
+#: alone or the best ends so far
+_ROUNDS = ((1.0, True), (0.2, True), (0.2, False))
+#: the same for a candidate that is only to be compared with others
+_FEW_ROUNDS = ((1.0, True), (0.2, False))
+#: restarts of a round, per start asked for, and up to so many tasks; of more, as many as take the same time, or none
+_RESTARTS_PER_INIT, _MANY_TASKS = 2, 100
 #: ends that seed the next round, and that go on to learn their coupling
 _KEPT = 3
 #: ends whose values differ by less (relative) count as one
@@ -127,8 +125,7 @@ def _coupled(
 ) -> Point:  # fmt: skip
     """The best coupled labels that are found from the tasks alone; only the last descent is missing.
 
-    ``single`` are the best of every task, with common ids, ``starts`` all of every task, best first. Groups of tasks
-    that have little in common are searched one by one, and then descend together.
+    ``single`` are the best of every task, with common ids, ``starts`` all of every task, best first.
     """
     problem = replace(problem, proposed=[task[: options.n_init] for task in starts])
     first = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
@@ -138,15 +135,6 @@ def _coupled(
         return best
     if not problem.couples_labels:
         return _restarts_under_shared_features(problem, best, starts, options, rng)
-    groups, labels = groups_of_tasks(similarity), single.copy()
-    if 1 < len(groups) < problem.n_tasks <= _MANY_TASKS:
-        for group in groups:
-            if len(group) > 1:
-                rows, near = rows_of_tasks(problem.offsets, group), similarity[np.ix_(group, group)]
-                end = _coupled(problem.of_tasks(group), single[rows], [starts[i] for i in group], near, options, rng)
-                labels[rows] = _named_as(single[rows], end.labels, problem.bounds)
-        with phase("clustering together: from groups of tasks"):
-            best = better(best, _rough(problem, problem.point(labels, first), options, rng, "from groups of tasks"))
     return _restarts(problem, best, starts, first, options, rng)
 
 
@@ -173,18 +161,18 @@ def _restarts(
     """Label all tasks through the model of one, for the best labellings of every task; then from the best ends.
 
     The labels of a round are searched under one Ω, the first one and then one near the best so far: that costs one
-    factorisation each. Only the best ends go on to learn their own. Rounds end when none is better than before.
+    factorisation each. Only the best ends go on to learn their own.
     """
-    rounds, per_init = (_ROUNDS, _RESTARTS_PER_INIT) if options.polish else (_FEW_ROUNDS, _FEW_PER_INIT)
-    most = round(per_init * options.n_init * min(1.0, _MANY_TASKS / problem.n_tasks))
+    most = round(_RESTARTS_PER_INIT * options.n_init * min(1.0, _MANY_TASKS / problem.n_tasks))
     if most == 0:
         return best
-    # the best labelling of every task first, then the second best: all tasks have a say
-    longest = max(map(len, starts))
-    seeds = [(task, own[k]) for k in range(longest) for task, own in enumerate(starts) if k < len(own)]
-    known, Omega = [best], first
-    for _ in range(rounds):
-        before = best
+    # the best labelling of every task first, then the second best, up to the fourth: all tasks have a say
+    seeds = [(task, own[k]) for k in range(4) for task, own in enumerate(starts) if k < len(own)]
+    known = [best]
+    for weight, anew in _ROUNDS if options.polish else _FEW_ROUNDS:
+        if not anew:  # what coupling has made of the tasks in the best ends
+            seeds = [seed for point in known for seed in enumerate(problem.labels_of(point))]
+        Omega = (1 - weight) * best.Z + weight * first
 
         def end_of(seed: tuple[int, Labels], own: np.random.Generator, Omega: Array = Omega) -> Point:
             return _rough(problem, problem.seeded(*seed, Omega), options, own, "restart", learn=False)
@@ -194,20 +182,7 @@ def _restarts(
         known = distinct([*known, *learned])[:_KEPT]
         for point in learned:
             best = better(best, point)
-        if best is before and Omega is not first:
-            break
-        # what coupling has made of the tasks in the best ends
-        seeds = [seed for point in known for seed in enumerate(problem.labels_of(point))]
-        Omega = (1 - _FIRST_AGAIN) * best.Z + _FIRST_AGAIN * first
     return best
-
-
-def _named_as(named: Labels, labels: Labels, bounds: Any) -> Labels:
-    """Labels with the names of clusters that agree best with other labels, where any may have any name."""
-    if not bounds.interchangeable():
-        return labels
-    _, new_ids = linear_sum_assignment(-pair_counts(labels, named, bounds.n_clusters))
-    return np.asarray(new_ids[labels], dtype=np.int64)
 
 
 def _in_parallel(
