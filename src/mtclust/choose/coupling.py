@@ -51,7 +51,7 @@ def decide_coupling(
         return outcome, _decision_of_candidates(tried, outcome)
     C = outcome.problem.bounds.n_clusters
     where = sample.positions_in(index)
-    both = np.stack([index.labels_at(point.labels, where) for point in (outcome.point, outcome.single)])
+    both = np.stack([point.labels[where] for point in (outcome.point, outcome.single)]).astype(np.int64)
     together, apart = Predictability(X, sample.index.task_numbers).of(both, C).mean(axis=(0, 2))
     kept = bool(apart - together <= LARGEST_LOSS)
     reason = (

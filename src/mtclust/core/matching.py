@@ -256,16 +256,15 @@ def _match_many(means: Array, counts: NDArray[np.int64], bounds: SizeBounds) -> 
     return ids, similarity
 
 
-def ids_by_size(counts: NDArray[np.int64], first: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+def ids_by_size(counts: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[np.int64]:
     """The map old id → new id that numbers clusters by size, largest first, and those of one size by ``first`` rows."""
-    order = np.lexsort((np.arange(len(counts)) if first is None else first, -counts))
-    new_ids = np.empty(len(counts), dtype=np.int64)
-    new_ids[order] = np.arange(len(counts))
-    return new_ids
+    return np.argsort(np.lexsort((first, -counts)))
 
 
-def pair_counts(labels: NDArray[np.int64], model: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
+def pair_counts(labels: Any, model: Any, n_clusters: int) -> NDArray[np.int64]:
     """How many rows have which two labels."""
+    if not isinstance(labels, np.ndarray):  # a handle to labels that lie elsewhere
+        return labels.pair_counts(model, n_clusters)
     return np.bincount(labels * n_clusters + model, minlength=n_clusters**2).reshape(n_clusters, n_clusters)
 
 

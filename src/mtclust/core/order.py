@@ -138,6 +138,8 @@ def content_order(X: Any, tasks: Integers | None = None, n_tasks: int = 1) -> Co
 
 def over_blocks(X: Any, tasks: Integers, read: Callable[[Any, Integers], Any], merge: Merge) -> Any:
     """What a function finds in the blocks of a table and the numbers of their tasks, merged; a sparse one is one."""
+    if hasattr(X, "over"):  # its rows lie elsewhere
+        return X.over(read, merge)
     step = X.shape[0] if sp.issparse(X) else max(1, _CELLS_AT_ONCE // max(X.shape[1], 1))
     found = [read(X[a : a + step], tasks[a : a + step]) for a in range(0, X.shape[0], step)]
     return merge(found) if len(found) > 1 else found[0]

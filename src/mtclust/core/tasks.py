@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtclust.core.labels import offsets_of, rows_of_tasks
 from mtclust.core.matching import best_relabelling, ids_by_size, pair_counts
-from mtclust.core.order import Content, Over, content_order, first_by_content, over_blocks
+from mtclust.core.order import Content, content_order, first_by_content
 from mtclust.util.messages import listing
 
 #: more tasks than this with fewer than two rows each, on average, are taken for ids of rows
@@ -108,20 +108,13 @@ class TaskIndex:
         numbers = np.bincount(np.searchsorted(ends, even, side="right"), minlength=self.n_tasks)
         return np.concatenate([self.offsets[i] + part for i, part in zip(tasks, self.first_rows(tasks, numbers))])
 
-    def over(self, X: Any) -> Over:
-        """Passes over blocks of a dense table and the numbers of their tasks."""
-        return partial(over_blocks, X, self.task_numbers)
-
-    def labels_at(self, labels: Any, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Labels of rows at some positions of the sorted rows."""
-        return np.asarray(labels, dtype=np.int64)[positions]
-
     def input_rows(self, positions: NDArray[Any]) -> NDArray[Any]:
         """Which rows of the input are at these positions of the sorted rows."""
         return self.order[positions]
 
-    def to_input_order(self, sorted_values: NDArray[Any]) -> NDArray[Any]:
-        """Undo the sorting: values of the sorted rows in the order the rows came in."""
+    def to_input_order(self, sorted_values: Any, new_ids: NDArray[np.int64] | None = None) -> Any:
+        """Undo the sorting: values of the sorted rows, or labels under new ids, in the order the rows came in."""
+        sorted_values = sorted_values if new_ids is None else new_ids[sorted_values]
         if self.is_sorted:
             return sorted_values
         values = np.empty_like(sorted_values)
@@ -136,19 +129,17 @@ class TaskIndex:
         ``single`` are other labels of the rows; they are named to agree with these as often as possible. Returns both
         and the new ids, None if not free.
         """
-        ids, counts = np.arange(n_clusters), np.bincount(labels, minlength=n_clusters)
+        pairs, ids = pair_counts(single, labels, n_clusters), np.arange(n_clusters)
         if free:
-            first = None
+            first = ids
             if self.ordered:  # else they keep the order of the sample
                 places = rows_of_tasks(self.offsets, self.task_order)
                 first = np.full(n_clusters, len(labels))
                 clusters, first_places = np.unique(labels[places], return_index=True)
                 first[clusters] = first_places
-            ids = ids_by_size(counts, first)
-        pairs = np.empty((n_clusters, n_clusters), dtype=np.int64)
-        pairs[:, ids] = pair_counts(single, labels, n_clusters)
-        names = best_relabelling(pairs)
-        return self.to_input_order(ids[labels]), self.to_input_order(names[single]), ids if free else None
+            ids = ids_by_size(pairs.sum(axis=0), first)
+        names = best_relabelling(pairs[:, np.argsort(ids)])
+        return self.to_input_order(labels, ids), self.to_input_order(single, names), ids if free else None
 
 
 @lru_cache(maxsize=64)

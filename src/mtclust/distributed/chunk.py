@@ -233,8 +233,10 @@ def merge_outcomes(parts: list[tuple[dict[int, Array], int]]) -> tuple[dict[int,
     return sums, sum(changed for _, changed in parts)
 
 
-def in_input_order(labels: NDArray[np.int64], task_numbers: NDArray[Any]) -> NDArray[np.int64]:
-    """Labels that are sorted by task in the order of the input."""
+def in_input_order(
+    labels: NDArray[np.int64], task_numbers: NDArray[Any], new_ids: NDArray[np.int64] | None
+) -> NDArray[np.int64]:
+    """Labels that are sorted by task, or new ids of them, in the order of the input."""
     result = np.empty_like(labels)
-    result[np.argsort(task_numbers, kind="stable")] = labels
+    result[np.argsort(task_numbers, kind="stable")] = labels if new_ids is None else new_ids[labels]
     return result

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from mtclust.choose.settings import ROWS, Params, rows_by_task
 from mtclust.core.labels import offsets_of
 from mtclust.core.model import DecisionModel
-from mtclust.core.order import Content, Over
+from mtclust.core.order import Content
 from mtclust.core.tasks import TaskIndex, numbers_of_known_tasks
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
-from mtclust.distributed.source import ChunkedLabels
-from mtclust.distributed.table import ChunkedTable, lengths_of, places, read
+from mtclust.distributed.source import ChunkedRows
+from mtclust.distributed.table import ChunkedTable, lengths_of, read
+from mtclust.rows.features import source_of
 from mtclust.util.messages import phase, reporting
 from mtclust.util.system import require
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 #: up to this many rows are fitted in memory
 ALL_ROWS = 30_000
+source_of.register(ChunkedTable, lambda X, features, index, centre: ChunkedRows(X, features))
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,14 @@ class ChunkedIndex(TaskIndex):
     """Tasks of rows in chunks: rows are named by their position in the order of the tasks."""
 
     in_memory = False
-    table: ChunkedTable | None = None
+    table: Any = None  # the rows
     _first: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
     def by_content(self, X: ChunkedTable) -> ChunkedIndex:
-        return replace(self, content=Content.of(X.over, self.n_tasks), table=X, _first={})
+        return replace(self, content=Content.of(X.over, self.n_tasks), _first={})
 
     def first_rows(self, tasks: NDArray[np.int64], numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        if self.table is None or self.content is None:
+        if self.content is None:
             return super().first_rows(tasks, numbers)
         asked = dict(zip(tasks.tolist(), numbers.tolist()))
         if any(len(self._first.get(task, ())) < k for task, k in asked.items()):
@@ -49,25 +51,11 @@ class ChunkedIndex(TaskIndex):
             self._first.update(self.table.first_rows(self.content, most))
         return [self._first[task][:k] for task, k in asked.items()]
 
-    def as_one_task(self) -> ChunkedIndex:
-        return ChunkedIndex(self.names[:1], self.task_numbers, self.order, self.offsets[[0, -1]])
-
-    def over(self, X: ChunkedTable) -> Over:
-        return X.over
-
     def input_rows(self, positions: NDArray[Any]) -> NDArray[Any]:
         return positions
 
-    def to_input_order(self, sorted_values: Any) -> Any:
-        return sorted_values.in_input_order()
-
-    def labels_at(self, labels: ChunkedLabels, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        return labels.at(places(labels.table.counts, positions))
-
-    def with_plain_ids(
-        self, labels: ChunkedLabels, single: ChunkedLabels, n_clusters: int, free: bool
-    ) -> tuple[Any, Any, NDArray[np.int64] | None]:
-        return labels.with_plain_ids(single, n_clusters, free)
+    def to_input_order(self, sorted_values: Any, new_ids: NDArray[np.int64] | None = None) -> Any:
+        return sorted_values.in_input_order(new_ids)
 
 
 def fit_distributed(estimator: MultitaskClusterer, X: Any, tasks: Any) -> Any:

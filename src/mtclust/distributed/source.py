@@ -9,6 +9,7 @@ applied wherever labels are read.
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -18,12 +19,11 @@ from numpy.typing import NDArray
 
 from mtclust.core.kernels import require_finite
 from mtclust.core.labels import counts_by_task, offsets_of
-from mtclust.core.matching import best_relabelling, ids_by_size, pair_counts
+from mtclust.core.matching import pair_counts
 from mtclust.core.order import added
-from mtclust.core.tasks import TaskIndex
 from mtclust.distributed import chunk
-from mtclust.distributed.table import ChunkedTable, Places, Positions, before, in_turn, places
-from mtclust.rows.features import FeatureMap, source_of
+from mtclust.distributed.table import ChunkedTable, Positions, before, in_turn, places
+from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments, RowSource, combine, far_from_zero
 from mtclust.rows.passes import TaskLabels, first_gap, first_prices, gap_step, settle, sizes_fit
 from mtclust.util.messages import phase
@@ -145,11 +145,6 @@ class ChunkedRows(RowSource):
         return changed
 
 
-@source_of.register
-def _(X: ChunkedTable, features: FeatureMap, index: TaskIndex, centre: bool) -> ChunkedRows:
-    return ChunkedRows(X, features)
-
-
 class ChunkedTaskLabels(TaskLabels):
     """Labels of one task over all chunks; ``by_chunk`` holds those of all tasks, chunk by chunk, before ``new_ids``."""
 
@@ -182,42 +177,31 @@ class ChunkedLabels:
     table: ChunkedTable
     parts: list[Any]  # delayed: those of every chunk, sorted by task
 
-    def renamed(self, ids: NDArray[np.int64]) -> ChunkedLabels:
-        return replace(self, parts=[self.table.engine.step(operator.getitem, ids, part) for part in self.parts])
-
-    def in_input_order(self) -> Any:
+    def in_input_order(self, new_ids: NDArray[np.int64] | None) -> Any:
         """A Dask array."""
         da, lengths = require("dask.array", "dask"), self.table.counts.sum(axis=1).tolist()
         pairs = zip(self.parts, self.table.task_numbers)
-        steps = [self.table.engine.step(chunk.in_input_order, part, numbers) for part, numbers in pairs]
+        steps = [self.table.engine.step(chunk.in_input_order, *pair, new_ids) for pair in pairs]
         arrays = [
             da.from_delayed(part, (n,), dtype=np.int64, meta=np.empty(0, dtype=np.int64))
             for part, n in zip(self.table.engine.keep(steps), lengths)
         ]
         return da.concatenate(arrays)
 
-    def at(self, where: Places) -> NDArray[np.int64]:
-        """Labels of some rows."""
-        step, gather = self.table.engine.step, self.table.engine.gather
-        return in_turn(where, gather([step(operator.getitem, self.parts[k], rows) for k, (_, rows) in where.items()]))
+    def __getitem__(self, positions: Positions) -> NDArray[np.int64]:
+        """Labels of some of the sorted rows."""
+        where, step = places(self.table.counts, positions), self.table.engine.step
+        steps = [step(operator.getitem, self.parts[k], rows) for k, (_, rows) in where.items()]
+        return in_turn(where, self.table.engine.gather(steps))
 
     def counts_by_task(self, n_tasks: int, n_clusters: int) -> NDArray[np.int64]:
         """Rows of every task in every cluster, whatever tasks the models have."""
-        pairs = zip(self.parts, map(offsets_of, self.table.counts))
-        step = self.table.engine.step
-        return self._summed([step(counts_by_task, part, offsets, n_clusters) for part, offsets in pairs])
+        return self._summed(counts_by_task, map(offsets_of, self.table.counts), n_clusters)
 
-    def with_plain_ids(
-        self, single: ChunkedLabels, n_clusters: int, free: bool
-    ) -> tuple[Any, Any, NDArray[np.int64] | None]:
-        """These and the single-task labels in the order of the input, ids by size where they are free."""
-        step, both = self.table.engine.step, zip(single.parts, self.parts)
-        seen = self._summed([step(pair_counts, *pair, n_clusters) for pair in both])
-        new_ids = ids_by_size(seen.sum(axis=0)) if free else np.arange(n_clusters)
-        pairs = np.empty_like(seen)
-        pairs[:, new_ids] = seen
-        labels, others = self.renamed(new_ids), single.renamed(best_relabelling(pairs))
-        return labels.in_input_order(), others.in_input_order(), new_ids if free else None
+    def pair_counts(self, others: ChunkedLabels, n_clusters: int) -> NDArray[np.int64]:
+        """How many rows have which two labels, here and there."""
+        return self._summed(pair_counts, others.parts, n_clusters)
 
-    def _summed(self, steps: list[Any]) -> NDArray[np.int64]:
+    def _summed(self, count: Any, others: Iterable[Any], n_clusters: int) -> NDArray[np.int64]:
+        steps = [self.table.engine.step(count, *pair, n_clusters) for pair in zip(self.parts, others)]
         return np.asarray(np.sum(self.table.engine.gather(steps), axis=0))

@@ -45,7 +45,7 @@ from mtclust.core.labels import (
 )
 from mtclust.core.matching import groups_of_tasks
 from mtclust.core.model import CommonKept, best_temperature, probabilities
-from mtclust.core.order import added
+from mtclust.core.order import added, over_blocks
 from mtclust.core.tasks import ORDERED, TaskIndex
 from mtclust.exceptions import NO_VARIATION
 from mtclust.rows.features import FeatureMap, feature_map, rank_of, source_of
@@ -124,7 +124,8 @@ class Fitting:
                 moves[task] = rows.mean(axis=0) - sampled.mean(axis=0)
                 for _ in range(5):
                     moves[task] = (rows - means[model.clusters(rows - moves[task])]).mean(axis=0)
-        moves = moves_by_sums(*self.index.over(given.rows)(partial(_sums_in_clusters, model, moves, C), added))
+        read = partial(_sums_in_clusters, model, moves, C)
+        moves = moves_by_sums(*over_blocks(given.rows, self.index.task_numbers, read, added))
         self.settings = replace(settings, moves=moves)
 
     def _problem(self) -> Any:
@@ -399,7 +400,7 @@ class Fitting:
         estimator._model = replace(estimator._model, temperature=temperature)
         estimator.probabilities_ = index.to_input_order(probabilities(scores, temperature)) if stored else None
         sample = judged_rows(rows, index)
-        labels = index.labels_at(outcome.point.labels, sample.positions_in(index))
+        labels = outcome.point.labels[sample.positions_in(index)].astype(np.int64)
         far = (index, rows[index.order], estimator._model.kernel) if stored else None
         estimator._later = (sample, index.columns, labels), far
 
