@@ -111,7 +111,7 @@ class Content:
         slots = slots[np.lexsort((slots, group))]  # the first of equal rows come first
         return order[np.lexsort((slots, ranks))]
 
-    def both_hashes(self, rows: Any, tasks: Integers | None = None) -> tuple[Hashes, Integers]:
+    def both_hashes(self, rows: Any, tasks: Any) -> tuple[Hashes, Integers]:
         """Hashes of rows by their coarsely rounded keys; rows of one cell are sorted by numbers that grow with keys."""
         keys = self.keys(rows)
         hashes = np.zeros(len(keys), dtype=np.uint64)
@@ -132,7 +132,7 @@ def content_order(X: Any, tasks: Integers | None = None, n_tasks: int = 1) -> Co
     X, begun = (X, _of_sparse(X)) if sp.issparse(X) else (np.asarray(X), None)
     over = partial(over_blocks, X, tasks)
     content = Content.of(over, n_tasks, begun)
-    hashes, finer = over(content.both_hashes, lambda parts: [np.concatenate(each) for each in zip(*parts)])
+    hashes, finer = over(content.both_hashes, joined)
     return replace(content, hashes=hashes, finer=finer)
 
 
@@ -141,7 +141,7 @@ def over_blocks(X: Any, tasks: Integers, read: Callable[[Any, Integers], Any], m
     if hasattr(X, "over"):  # its rows lie elsewhere
         return X.over(read, merge)
     step = X.shape[0] if sp.issparse(X) else max(1, _CELLS_AT_ONCE // max(X.shape[1], 1))
-    found = [read(X[a : a + step], tasks[a : a + step]) for a in range(0, X.shape[0], step)]
+    found = [read(X[a : a + step], tasks[a : a + step]) for a in range(0, max(X.shape[0], 1), step)]
     return merge(found) if len(found) > 1 else found[0]
 
 
@@ -240,6 +240,11 @@ def _powers(mean: Array, scale: Array, rows: NDArray[Any], tasks: Integers) -> t
 def added(parts: list[tuple[Array, ...]]) -> tuple[Array, ...]:
     """Sums of what was found in several blocks."""
     return tuple([np.sum(group, axis=0) for group in zip(*parts)])
+
+
+def joined(parts: list[tuple[NDArray[Any], ...]]) -> list[NDArray[Any]]:
+    """What was found in several blocks, one after the other."""
+    return [np.concatenate(group) for group in zip(*parts)]
 
 
 def _by_task(content: Content, n_tasks: int, rows: Any, tasks: Integers) -> tuple[Any, ...]:

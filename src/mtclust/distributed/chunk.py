@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.labels import offsets_of, tasks_of_rows
-from mtclust.core.order import Content, Hashes, likely
+from mtclust.core.order import Content, Hashes, joined, likely, over_blocks
 from mtclust.rows.features import FeatureMap
-from mtclust.rows.moments import block_rows, raw_sums
+from mtclust.rows.moments import raw_sums
 from mtclust.rows.passes import scores_of
 from mtclust.rows.source import MappedRows, TableRows
 
@@ -74,8 +74,7 @@ def over_rows(raw: Any, task_numbers: NDArray[Any], reading: Reading, read: Any,
     """What a function finds in blocks of rows and the numbers of their tasks, merged."""
     rows = rows_of(raw, reading)
     require_numbers(rows)
-    numbers, step = task_numbers.astype(np.int64), block_rows(rows.shape[1], rows.dtype.itemsize)
-    return merge([read(rows[a : a + step], numbers[a : a + step]) for a in range(0, max(len(rows), 1), step)])
+    return over_blocks(rows, task_numbers, read, merge)
 
 
 def hashes_of(
@@ -83,8 +82,7 @@ def hashes_of(
 ) -> dict[int, tuple[Hashes, Positions]]:
     """Of the rows of some tasks, with the numbers that sort rows of one hash."""
     order, offsets = by_task(task_numbers, reading)
-    blocks = over_rows(raw, task_numbers, reading, lambda rows, _: content.both_hashes(rows), list)
-    hashes, finer = (np.concatenate(parts)[order] for parts in zip(*blocks))
+    hashes, finer = (own[order] for own in over_rows(raw, task_numbers, reading, content.both_hashes, joined))
     return {task: (hashes[a:b], finer[a:b]) for task, a, b in zip(tasks, offsets[tasks], offsets[1:][tasks])}
 
 

@@ -58,7 +58,7 @@ class Engine:
     def keep(self, steps: Sequence[Any]) -> list[Any]:
         """Run steps and leave their results where they are."""
         with self._explained():
-            return list(self._dask.persist(*steps)) if steps else []
+            return list(self._dask.persist(*steps))
 
     def gather(self, steps: Sequence[Any]) -> list[Any]:
         """Run steps and bring their results here."""

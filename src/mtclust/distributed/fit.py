@@ -46,8 +46,7 @@ class ChunkedIndex(TaskIndex):
         asked = dict(zip(tasks.tolist(), numbers.tolist()))
         if any(len(self._first.get(task, ())) < k for task, k in asked.items()):
             # once for all samples of these tasks
-            least = {task: min(int(self.sizes[task]), ROWS // len(tasks)) for task in asked}
-            most = {task: max(k, least[task]) for task, k in asked.items()}
+            most = {task: max(k, min(int(self.sizes[task]), ROWS // len(tasks))) for task, k in asked.items()}
             self._first.update(self.table.first_rows(self.content, most))
         return [self._first[task][:k] for task, k in asked.items()]
 

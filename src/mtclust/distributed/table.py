@@ -129,7 +129,7 @@ class ChunkedTable:
             numbers = np.searchsorted(names, values)
             counts[k, numbers] = sizes
             small = numbers.astype(np.min_scalar_type(len(names) - 1))
-            task_numbers.append(engine.step(_recode, encoded[k], small))
+            task_numbers.append(engine.step(lambda found, numbers: numbers[found[2]], encoded[k], small))
         reading = replace(reading, n_tasks=len(names))
         return cls(engine, parts, reading, names, engine.keep(task_numbers), counts)
 
@@ -234,7 +234,3 @@ def _encode(part: Any, argument: str) -> tuple[NDArray[Any], NDArray[np.int64], 
     """Distinct ids, how many rows have each, and which of them every row has."""
     index = index_tasks(task_ids(part, len(part), argument), len(part))
     return index.names, index.sizes, index.task_numbers
-
-
-def _recode(encoded: tuple[Any, ...], numbers: NDArray[Any]) -> NDArray[Any]:
-    return numbers[encoded[2]]
