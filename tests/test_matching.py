@@ -1,6 +1,7 @@
 """Common cluster ids: found again where names are shuffled, against all permutations; cases of property tests."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,11 +14,11 @@ from mtclust.core.matching import (
     best_relabelling,
     class_mean_products,
     groups_of_tasks,
-    ids_by_size,
     match_labels,
     match_means,
     pair_counts,
 )
+from mtclust.core.tasks import index_tasks
 
 
 def test_a_task_whose_class_means_coincide_up_to_rounding_resembles_no_other():
@@ -148,7 +149,9 @@ def test_names_that_agree_most_are_given():
 
 
 def test_ids_by_size_keep_clusters_without_rows_last_and_ties_in_the_order_of_their_first_rows():
-    assert ids_by_size(np.array([0, 4, 7, 0, 4]), np.array([9, 5, 0, 9, 2])).tolist() == [3, 2, 0, 4, 1]
+    labels = np.array([2, 2, 4, 4, 2, 1, 2, 1, 4, 2, 2, 1, 2, 4, 1])
+    index = replace(index_tasks(None, 15), ordered=True)
+    assert index.with_plain_ids(labels, labels, 5, True)[2].tolist() == [3, 2, 0, 4, 1]
 
 
 @pytest.mark.parametrize("shifted", [True, False])

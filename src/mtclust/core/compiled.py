@@ -239,12 +239,11 @@ def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-u
 
 @njit
 def choose(scores, prices, labels, gaps, counts):  # type: ignore[no-untyped-def]
-    """Give every row the cluster of highest score − price; gaps to the second best; returns how many labels changed.
+    """Give every row the cluster of highest score − price; gaps to the second best.
 
     ``labels`` and ``gaps`` are written, ``counts`` added to.
     """
     n, C = scores.shape
-    changed = 0
     for j in range(n):
         best = scores[j, 0] - prices[0]
         second = -np.inf
@@ -259,9 +258,7 @@ def choose(scores, prices, labels, gaps, counts):  # type: ignore[no-untyped-def
             best = value if higher else best
         gaps[j] = best - second
         counts[winner] += 1
-        changed += 1 if labels[j] != winner else 0
         labels[j] = winner
-    return changed
 
 
 @njit

@@ -164,10 +164,8 @@ class QuadraticTerm:
         return int(compiled.exchange(self.M, P, labels, counts, lower, upper, order, tolerance, seed)[0])
 
     def cost_of_names(self, labels: Labels) -> Array:
-        """What naming cluster c (row) as d (column) adds to the value, up to a constant."""
-        if self.linear_term is None:
-            return np.zeros((self.n_clusters, self.n_clusters))
-        return label_codes(labels, self.n_clusters).T @ self.linear_term
+        """What naming cluster c (row) as d (column) adds to the value, up to a constant, where other tasks say that."""
+        return label_codes(labels, self.n_clusters).T @ np.asarray(self.linear_term)
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
 
 from mtclust.core.assignment import assign
 from mtclust.core.labels import SizeBounds, left_over
-from mtclust.core.matching import pair_counts
+from mtclust.core.matching import best_relabelling, pair_counts
 from mtclust.core.tasks import plain_ids
 
 Array = NDArray[np.float64]
@@ -83,8 +82,7 @@ def agreement(labels: Labels, known: Labels, n_clusters: int) -> float:
     """Share of the known rows that labels have right, under the best naming of all clusters."""
     mine = known >= 0
     pairs = pair_counts(labels[mine], known[mine], n_clusters)
-    rows, columns = linear_sum_assignment(-pairs)
-    return float(pairs[rows, columns].sum() / max(1, np.count_nonzero(mine)))
+    return float(np.mean(best_relabelling(pairs)[labels[mine]] == known[mine]))
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mtclust.core.kernels import ROUNDING
+
 #: l of ``sizes="auto"``: sizes may differ by a fifth from balance with two clusters, more upwards with many
 AUTO_BALANCE = 0.1
 #: rows that every cluster of a task keeps under the size-neutral criterion
 LEAST_ROWS = 2
-#: keeps n(1-l)/C from being rounded past an integer it equals (n = 90, C = 3, l = .2)
-_ROUNDING = 1e-9
 
 
 def code_scale(n_clusters: int) -> tuple[float, float]:
@@ -71,15 +71,15 @@ def balance_bounds(n_rows: int, n_clusters: int, l: float) -> tuple[int, int]:
     """Lowest and highest size of a cluster under the paper's balance parameter l, (2).
 
     The interval always contains floor(n/C) and ceil(n/C): without them a small l would often allow no labelling at
-    all (C = 5, n = 39, l = .1).
+    all (C = 5, n = 39, l = .1). Nor is n(1-l)/C rounded past an integer that it equals (n = 90, C = 3, l = .2).
 
     Examples
     --------
     >>> balance_bounds(100, 5, 0.0), balance_bounds(39, 5, 0.1), balance_bounds(90, 3, 0.2)
     ((20, 20), (7, 10), (24, 42))
     """
-    lower = int(np.ceil(n_rows * (1 - l) / n_clusters - _ROUNDING))
-    upper = int(np.floor(n_rows * (1 + (n_clusters - 1) * l) / n_clusters + _ROUNDING))
+    lower = int(np.ceil(n_rows * (1 - l) / n_clusters - ROUNDING * n_rows))
+    upper = int(np.floor(n_rows * (1 + (n_clusters - 1) * l) / n_clusters + ROUNDING * n_rows))
     return min(lower, n_rows // n_clusters), min(n_rows, max(upper, -(-n_rows // n_clusters)))
 
 
@@ -128,6 +128,8 @@ class SizeBounds:
 
         Ids without rows stay as they are as far as possible.
         """
+        if not self.movable:
+            return self.lower[task], self.upper[task]
         here = self.restrict([task]).fitted_to(used[None])
         return here.lower[0], here.upper[0]
 
@@ -242,7 +244,8 @@ def _size_range(sizes: Any, n_rows: int, n_clusters: int) -> tuple[int, int]:
         low, high = (float(value) for value in sizes)
         if not 0 <= low <= high <= 1:
             raise ValueError(f"sizes={sizes!r}: a pair of fractions needs 0 <= low <= high <= 1.")
-        return int(np.floor(low * n_rows + _ROUNDING)), min(n_rows, int(np.ceil(high * n_rows - _ROUNDING)))
+        slack = ROUNDING * n_rows
+        return int(np.floor(low * n_rows + slack)), min(n_rows, int(np.ceil(high * n_rows - slack)))
     if isinstance(sizes, str) and sizes in ("auto", "balanced"):
         return balance_bounds(n_rows, n_clusters, AUTO_BALANCE if sizes == "auto" else 0.0)
     if isinstance(sizes, bool | np.bool_) or not isinstance(sizes, int | float | np.number):

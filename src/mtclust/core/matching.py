@@ -256,11 +256,6 @@ def _match_many(means: Array, counts: NDArray[np.int64], bounds: SizeBounds) -> 
     return ids, similarity
 
 
-def ids_by_size(counts: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The map old id → new id that numbers clusters by size, largest first, and those of one size by ``first`` rows."""
-    return np.argsort(np.lexsort((first, -counts)))
-
-
 def pair_counts(labels: Any, model: Any, n_clusters: int) -> NDArray[np.int64]:
     """How many rows have which two labels."""
     if not isinstance(labels, np.ndarray):  # a handle to labels that lie elsewhere

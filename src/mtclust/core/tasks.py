@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from mtclust.core.labels import offsets_of, rows_of_tasks
-from mtclust.core.matching import best_relabelling, ids_by_size, pair_counts
+from mtclust.core.matching import best_relabelling, pair_counts
 from mtclust.core.order import Content, content_order, first_by_content
 from mtclust.util.messages import listing
 
@@ -124,7 +124,7 @@ class TaskIndex:
     def with_plain_ids(
         self, labels: Any, single: Any, n_clusters: int, free: bool
     ) -> tuple[Any, Any, NDArray[np.int64] | None]:
-        """Labels in the order of the input, clusters numbered by their sizes if ids are free.
+        """Labels in the order of the input, clusters numbered by their sizes, then by their first rows, if ids are free.
 
         ``single`` are other labels of the rows; they are named to agree with these as often as possible. Returns both
         and the new ids, None if not free.
@@ -137,7 +137,7 @@ class TaskIndex:
                 first = np.full(n_clusters, len(labels))
                 clusters, first_places = np.unique(labels[places], return_index=True)
                 first[clusters] = first_places
-            ids = ids_by_size(pairs.sum(axis=0), first)
+            ids = np.argsort(np.lexsort((first, -pairs.sum(axis=0))))
         names = best_relabelling(pairs[:, np.argsort(ids)])
         return self.to_input_order(labels, ids), self.to_input_order(single, names), ids if free else None
 
