@@ -9,7 +9,7 @@ from mtclust.core.kernels import Kernel
 from mtclust.core.tasks import index_tasks
 from mtclust.rows.features import FeatureMap, feature_map, source_of
 from mtclust.rows.moments import block_rows
-from mtclust.rows.source import MappedRows, TableRows
+from mtclust.rows.source import TableRows
 
 SIZES = (300, 5000, 77)
 
@@ -99,7 +99,7 @@ def test_sparse_rows_equal_dense_ones():
     unsorted[order] = X
     columns = FeatureMap(Kernel("linear"))
     for table, by_task in ((X, None), (unsorted, order)):
-        rows = MappedRows(sp.csr_matrix(table), offsets, columns, by_task)
+        rows = TableRows(sp.csr_matrix(table), offsets, by_task, features=columns)
         own, dense = rows.moments(True), TableRows(X, offsets).moments(True)
         np.testing.assert_allclose(own.gram, dense.gram, rtol=1e-10, atol=1e-10)
         assert own.scale == pytest.approx(dense.scale)
@@ -112,7 +112,7 @@ def test_kernel_rows_in_blocks_equal_features_computed_at_once():
     features = feature_map(Kernel("rbf", sigma=2.0), X, index, index.even_rows(40, False))
     assert isinstance(features, FeatureMap)
     expected = features(X)
-    rows = MappedRows(X, offsets, features)
+    rows = TableRows(X, offsets, features=features)
     np.testing.assert_allclose(rows.projected().table, expected, atol=1e-9)
     picked = rows.take(1, np.array([5, 2999])) @ features.projection
     np.testing.assert_allclose(picked, expected[[65, 3059]], atol=1e-9)

@@ -63,7 +63,7 @@ def test_blocks_are_those_of_the_inverse(method, smallest):
 
 def many_tasks(seed=0, m=8, d=4):
     example = case(sizes=tuple(range(20, 20 + 3 * m, 3)), d=d, seed=seed)
-    grams, problem = example.data.moments.normalised_gram, example.problem
+    grams, problem = example.problem.coupling.kernel, example.problem
 
     def relationship(rank=None):
         system = Relationship(grams, problem.offsets, float(problem.lambda1[0]), problem.lambda2)

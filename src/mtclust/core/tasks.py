@@ -124,7 +124,7 @@ class TaskIndex:
     def with_plain_ids(
         self, labels: Any, single: Any, n_clusters: int, free: bool
     ) -> tuple[Any, Any, NDArray[np.int64] | None]:
-        """Labels in the order of the input, clusters numbered by their sizes, then by their first rows, if ids are free.
+        """Labels in the order of the input, clusters numbered by their sizes and first rows if ids are free.
 
         ``single`` are other labels of the rows; they are named to agree with these as often as possible. Returns both
         and the new ids, None if not free.

@@ -17,7 +17,7 @@ from mtclust.core.order import Content, Hashes, joined, likely, over_blocks
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import raw_sums
 from mtclust.rows.passes import scores_of
-from mtclust.rows.source import MappedRows, TableRows
+from mtclust.rows.source import TableRows
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -50,7 +50,7 @@ def by_task(task_numbers: NDArray[Any], reading: Reading) -> tuple[Positions, ND
     return np.argsort(task_numbers, kind="stable"), offsets_of(counts)
 
 
-def source_of_chunk(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRows | MappedRows:
+def source_of_chunk(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRows:
     """The rows of a chunk by task."""
     rows, features = rows_of(raw, reading), reading.features
     if reading.moves is not None:
@@ -59,7 +59,7 @@ def source_of_chunk(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> T
     own = None if np.all(task_numbers[1:] >= task_numbers[:-1]) else order
     offsets = offsets[[0, -1]] if reading.one_task else offsets
     if features is not None and features.landmarks is not None:
-        return MappedRows(rows, offsets, features, own)
+        return TableRows(rows, offsets, own, features=features)
     return TableRows(rows, offsets, own, reading.shift)
 
 

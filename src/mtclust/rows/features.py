@@ -25,7 +25,7 @@ from mtclust.core.kernels import Kernel
 from mtclust.core.model import DecisionModel
 from mtclust.core.tasks import TaskIndex
 from mtclust.rows.moments import Moments, RowSource
-from mtclust.rows.source import MappedRows, TableRows
+from mtclust.rows.source import TableRows
 
 Array = NDArray[np.float64]
 
@@ -146,7 +146,7 @@ def source_of(X: Any, features: FeatureMap, index: TaskIndex, centre: bool) -> R
     if features.landmarks is None and features.projection is not None:
         return TableRows(features(X), index.offsets, order)
     if features.landmarks is not None or sp.issparse(X):
-        source = MappedRows(X, index.offsets, features, order)
+        source = TableRows(X, index.offsets, order, features=features)
         few = features.projection is not None and 8 * X.shape[0] * features.projection.shape[1] <= _HELD
         return source.projected() if few else source
     rows = TableRows(X, index.offsets, order)

@@ -121,11 +121,6 @@ class Moments:
         return self.mean.shape[1]
 
     @property
-    def normalised_gram(self) -> Array:
-        """2S_i/n_i."""
-        return self.gram * (2.0 / self.sizes)[:, None, None]
-
-    @property
     def root_scale(self) -> float:
         return float(np.sqrt(self.scale)) if self.scale > 0 else 1.0
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mtclust.rows.moments import Data, Moments, RowSource, block_rows, combine, far_from_zero, raw_sums
@@ -33,14 +34,14 @@ class LocalRows(RowSource):
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
         return combine(np.diff(self.offsets), *raw_sums(self), centre, scale, self.projection)
 
-    def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
-        """Sums of the raw rows of every cluster of a task (C × r)."""
+    def labelled(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> TaskLabels:
+        """Labels of a task with the sums of the raw rows of every cluster."""
         from mtclust.core import compiled
 
-        sums, none = np.zeros((n_clusters, self.n_features)), np.full(len(labels), -1, dtype=np.int32)
+        found = TaskLabels.none(len(labels), n_clusters, self.n_features)
         for begin, end, block in self.blocks(task):
-            compiled.move_sums(block, none[begin:end], labels[begin:end], sums)
-        return sums
+            compiled.move_sums(block, found.labels[begin:end], labels[begin:end], found.sums)
+        return replace(found, labels=labels, counts=np.bincount(labels, minlength=n_clusters))
 
     def best_labels(self, data: Data, W: Array) -> list[TaskLabels]:
         tasks = [TaskLabels.none(int(n), data.bounds.n_clusters, self.n_features) for n in data.moments.sizes]
@@ -78,37 +79,49 @@ class MovedRows:
 
 @dataclass(frozen=True)
 class TableRows(LocalRows):
-    """The columns of a dense table are the features.
+    """Rows of a table: its columns are the features, or what a map makes of them block by block.
 
-    ``order`` sorts the rows of ``table`` by task, None where they are sorted; ``shift`` (m × d) is subtracted.
+    ``order`` sorts the rows of ``table`` by task, None where they are sorted; ``shift`` (m × d) is subtracted where
+    ``features`` do not map rows to kernel values with landmarks, or from sparse to dense.
     """
 
-    table: Any  # an array, or rows that are moved when they are read
+    table: Any  # an array, rows that are moved when they are read, or a CSR matrix
     offsets: NDArray[np.int64]
     order: NDArray[np.int64] | None = None
     shift: NDArray[Any] | None = None
+    features: FeatureMap | None = None
 
     @property
     def n_features(self) -> int:
-        return self.table.shape[1]
+        landmarks = None if self.features is None else self.features.landmarks
+        return int((self.table if landmarks is None else landmarks.T).shape[1])
+
+    @property
+    def projection(self) -> Any:
+        return None if self.features is None else self.features.projection
 
     def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
         begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
-        step = block_rows(self.table.shape[1], self.table.dtype.itemsize)
-        buffer = np.empty((min(step, end - begin), self.table.shape[1]), self.table.dtype)  # one for all is quicker
+        dense, kind, mapped = not sp.issparse(self.table), self.table.dtype, self.features is not None
+        step = block_rows(self.n_features, 8) * 2 if mapped else block_rows(self.n_features, kind.itemsize)
+        buffer = np.empty((min(step, end - begin) * dense, self.table.shape[1]), kind)  # one for all is quicker
         for a in range(begin, end, step):
             b = min(end, a + step)
             if self.order is None:
                 rows = self.table[a:b]
-            else:  # "clip" spares numpy a buffer of its own
+            elif dense:  # "clip" spares numpy a buffer of its own
                 rows = self.table.take(self.order[a:b], 0, buffer[: b - a], "clip")
-            yield a - begin, b - begin, self._shifted(task, rows)
+            else:
+                rows = self.table[self.order[a:b]]
+            yield a - begin, b - begin, self._values(task, rows)
 
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         where = positions + self.offsets[task]
-        return self._shifted(task, self.table.take(where if self.order is None else self.order[where], axis=0))
+        return self._values(task, self.table[where if self.order is None else self.order[where]])
 
-    def _shifted(self, task: int, rows: NDArray[Any]) -> NDArray[Any]:
+    def _values(self, task: int, rows: Any) -> NDArray[Any]:
+        if self.features is not None:
+            return self.features.values(rows, task)
         return rows if self.shift is None else rows - self.shift[task]
 
     def kept_near_zero(self) -> TableRows:
@@ -126,41 +139,8 @@ class TableRows(LocalRows):
             return self
         return TableRows(self.table, self.offsets, self.order, means.astype(self.table.dtype))
 
-
-@dataclass(frozen=True)
-class MappedRows(LocalRows):
-    """Rows that a map changes block by block: to kernel values with landmarks, or from sparse to dense."""
-
-    table: Any
-    offsets: NDArray[np.int64]
-    features: FeatureMap
-    order: NDArray[np.int64] | None = None
-
-    @property
-    def n_features(self) -> int:
-        landmarks = self.features.landmarks
-        return int((self.table if landmarks is None else landmarks.T).shape[1])
-
-    @property
-    def projection(self) -> Array | None:
-        return self.features.projection
-
-    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
-        begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
-        step = block_rows(self.n_features, 8) * 2
-        for a in range(begin, end, step):
-            b = min(end, a + step)
-            yield a - begin, b - begin, self._values(task, np.arange(a, b))
-
-    def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
-        return self._values(task, positions + self.offsets[task])
-
-    def _values(self, task: int, where: NDArray[np.int64]) -> Array:
-        return self.features.values(self.table[where if self.order is None else self.order[where]], task)
-
     def projected(self) -> TableRows:
         """All rows, projected, as a table."""
-        assert self.projection is not None
         table = np.empty((int(self.offsets[-1]), self.projection.shape[1]))
         for task, first in enumerate(self.offsets[:-1].tolist()):
             for begin, end, block in self.blocks(task):

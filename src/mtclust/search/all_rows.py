@@ -122,7 +122,8 @@ class AllRows(Coupled):
     @cached_property
     def coupling(self) -> Any:
         """How the tasks are coupled: the equations of the models, for every Z."""
-        return COUPLINGS[self.method](self.data.moments.normalised_gram, self.offsets, self.lambda1, self.lambda2)
+        grams = self.data.moments.gram * (2.0 / self.data.moments.sizes)[:, None, None]  # 2S_i/n_i
+        return COUPLINGS[self.method](grams, self.offsets, self.lambda1, self.lambda2)
 
     def with_bounds(self, bounds: SizeBounds) -> AllRows:
         return replace(self, data=replace(self.data, bounds=bounds))
@@ -137,10 +138,8 @@ class AllRows(Coupled):
                 task = TaskLabels.none(0, C, self.data.source.n_features)
                 task.counts = cast(Any, self.gone)[1][i]
             else:
-                own = labels[a:b].astype(np.int32)
-                held = None if self.held is None or not self.held[a:b].any() else self.held[a:b]
-                sums = cast(LocalRows, self.data.source).class_sums(i, own, C)
-                task = TaskLabels(own, np.zeros(C), sums, np.bincount(own, minlength=C), held)
+                task = cast(LocalRows, self.data.source).labelled(i, labels[a:b].astype(np.int32), C)
+                task.held = None if self.held is None or not self.held[a:b].any() else self.held[a:b]
             tasks.append(task)
         return self._point(tasks, Z)
 
