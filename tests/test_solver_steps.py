@@ -372,7 +372,7 @@ def test_starts_take_the_names_that_agree_with_the_aligned_labels():
 
 def test_tasks_alone_are_a_result_of_one_round_that_has_converged():
     problem = small_problem()
-    result = recipe.solve(problem.alone(), SearchOptions(single_task_n_init=3), np.random.default_rng(0))
+    result = recipe.solve(problem.alone(), SearchOptions(starts=3), np.random.default_rng(0))
     point = result.point
     assert (point.converged, point.n_iter) == (True, 1)
     assert [entry["step"] for entry in point.history] == ["start", "labels"]

@@ -271,7 +271,7 @@ def labellings(question: Question, options: SearchOptions) -> tuple[list[Candida
     start = next(own.labels for own in ranked if own.frame in (None, "task", "own"))
     # what E makes of labels in every task alone, and what J finds, in tasks' own frames
     weighed = replace(question, view=View(X, question.view.offsets)) if question.by_rows else question
-    rough = replace(options, n_init=1, single_task_n_init=4, max_iter=2, tol=ROUGH * options.tol, polish=False)
+    rough = replace(options, n_init=1, starts=4, max_iter=2, tol=ROUGH * options.tol, polish=False)
     spec = next((own for own in question.kernels if own.width is not None), question.kernels[0])
     ends = dict[str, Point]()
     with phase("choosing: descents"):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mtclust.choose.choice import Choice, Question, choose_kernel, choose_labels, constant_lambdas
 from mtclust.choose.frames import Frame
-from mtclust.choose.views import View, candidate_kernels, in_many_directions, is_wide
+from mtclust.choose.views import View, candidate_kernels, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.labels import offsets_of, one_per_task, same_for_all_clusters
@@ -145,13 +145,12 @@ def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = 100, leas
     return Sample.of(X, index, tasks, np.minimum(index.sizes[tasks], each))
 
 
-def choose_settings(params: Params, given: Input, sample: Sample) -> Choice:
-    """Choose what the parameters leave open, on the rows of a sample."""
+def choose_settings(params: Params, given: Input, sample: Sample, many: bool) -> Choice:
+    """Choose what the parameters leave open, on the rows of a sample, which may spread over many directions."""
     index, found = given.index, given_lambdas(params, given.index)
     lambdas = None if found is None else (found[0][sample.tasks], found[2] * index.n_tasks / len(sample.tasks))
     columns = index.columns if params.by_rows else None
     view = View(sample.rows, sample.index.offsets, sample.order, params.fit_intercept, columns)
-    many = params.by_rows and in_many_directions(sample.rows, sample.index.offsets)
     question = Question(
         view, candidate_kernels(params.kernel, params.width, many), given.clusters[sample.tasks],
         params.method_of(sample.index.n_tasks),

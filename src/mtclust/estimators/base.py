@@ -269,7 +269,7 @@ class MultitaskClusterer(AfterFit):
                 raise ValueError(f'solver_options={self.solver_options!r} may only hold "form", one of {forms}.')
         searching = {name: given[name] for name in ("n_init", "max_iter", "tol", "n_jobs") if name in given}
         if not COUPLINGS[self._coupled_by].learns:
-            searching["single_task_n_init"] = self.n_init
+            searching["starts"] = self.n_init
         return Params(
             **{field.name: given[field.name] for field in fields(Params) if field.name in given},
             method=self._coupled_by, form=form, options=SearchOptions(**searching),

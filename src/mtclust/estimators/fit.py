@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.choose.choice import bounds_of_labels, modelled
-from mtclust.choose.coupling import decide_coupling, decision_of_relaxation
+from mtclust.choose.coupling import decide_coupling
 from mtclust.choose.frames import moves_by_sums
 from mtclust.choose.record import CouplingDecision, NumberOfClusters, Selection
 from mtclust.choose.settings import (
@@ -31,7 +31,7 @@ from mtclust.choose.settings import (
     lambdas_of,
     sample_rows,
 )
-from mtclust.choose.views import MANY_DIRECTIONS, View, in_many_directions
+from mtclust.choose.views import View, in_many_directions
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA, indicators
 from mtclust.core.kernels import KERNELS, Kernel, eigen_features
@@ -81,20 +81,31 @@ class Fitting:
     decision: CouplingDecision | None = None
 
     def __init__(self, params: Params, given: Input) -> None:
-        """Choose settings and build the problem in the form that suits the rows."""
+        """Choose settings and build the problem in the form that suits the rows.
+
+        Kernel matrices ("dual"), if memory holds them, or features ("primal").
+        """
         self.params, self.given, self.index, self.options = params, given, given.index, params.options
-        self.form = form_of(params, given)
-        X, index, most = given.rows, given.index, ROWS
-        if self.form == "primal" and params.by_rows and X.shape[0] > most and X.shape[1] > MANY_DIRECTIONS:
-            few = sample_rows(X, index, most)
-            most = _ROWS_IN_MANY if in_many_directions(few.rows, few.index.offsets) else most
+        X, index, n = given.rows, given.index, given.rows.shape[0]
+        dual_only = params.kernel == "precomputed" or params.solver == "cutting-plane"
+        if params.form == "primal" and dual_only:
+            raise ValueError(
+                'solver_options["form"]="primal" needs explicit rows and solver="exchange"; '
+                f"got kernel={params.kernel!r} and solver={params.solver!r}."
+            )
+        primal = params.form == "primal" or (params.form == "auto" and n > _SMALL and not dual_only)
+        self.form = "primal" if primal or not index.in_memory else "dual"
         if self.form == "dual":
+            require_kernel_memory(n)
             self.sample = Sample.of(X, index)
-        elif params.center == "all" and index.n_tasks <= most:  # then rows of all tasks are looked at
-            self.sample = sample_rows(X, index, most, most_tasks=index.n_tasks, least=1)
         else:
-            self.sample = sample_rows(X, index, most)
-        self.settings = choose_settings(params, given, self.sample)
+            # with one origin that is asked for rows of all tasks are looked at
+            every = (index.n_tasks, 1) if params.center == "all" and index.n_tasks <= ROWS else ()
+            self.sample = sample_rows(X, index, ROWS, *every)
+        spread = params.by_rows and in_many_directions(self.sample.rows, self.sample.index.offsets)
+        if spread and self.form == "primal" and n > ROWS:
+            self.sample = sample_rows(X, index, _ROWS_IN_MANY, *every)
+        self.settings = choose_settings(params, given, self.sample, spread)
         self.lambda1, self.lambda2, self.weight = lambdas_of(params, index, self.settings)
         if self.settings.moves is not None and not self.sample.complete:
             self._move_by_all_rows()
@@ -150,8 +161,11 @@ class Fitting:
                 origin=seen,
             )  # fmt: skip
         else:
-            curved = settings.kernel.kind in KERNELS and settings.kernel.kind != "linear"
-            centres = _means_by_task(X, index) if curved and params.fit_intercept else None
+            curved, centres = settings.kernel.kind in KERNELS and settings.kernel.kind != "linear", None
+            if curved and params.fit_intercept and not sp.issparse(X):  # sparse rows are not centred
+                plain = source_of(X, FeatureMap(Kernel("linear")), index, True)
+                centres = plain.moments(True).mean
+                centres = centres if plain.shift is None else centres + plain.shift
             features = feature_map(settings.kernel, X, index, landmarks, centres)
             source = source_of(X, features, index, params.fit_intercept)
             moments = source.moments(params.fit_intercept)
@@ -169,11 +183,7 @@ class Fitting:
         decides = COUPLINGS[params.method].couples_labels
         if not self.is_searched:
             rng = np.random.default_rng(0)  # what was chosen does not depend on random_state, nor do hints change that
-        if params.solver == "cutting-plane":
-            self.decision = decision_of_relaxation(params.coupling, self.index.n_tasks) if decides else None
-            self.outcome = self._relaxed(rng)
-            return
-        self.outcome = self._searched(rng)
+        self.outcome = self._relaxed(rng) if params.solver == "cutting-plane" else self._searched(rng)
         if decides and settings.frame != "task":
             moved = (
                 "each task moved by an offset of its own" if settings.moves is not None else "rows compared as they are"
@@ -184,12 +194,7 @@ class Fitting:
                 params.coupling, self.outcome, settings.question.X, settings.tried if params.sizes_open else (),
                 self.sample, self.index, self.options,
             )  # fmt: skip
-        if hints.known is None and hints.links is None:
-            return
-        # which tasks those of the few rows of the outcome are
-        whole = self.is_searched and self.form == "dual"
-        few_tasks = np.arange(self.index.n_tasks) if whole else self.sample.tasks
-        few_tasks = few_tasks if settings.frame == "task" else np.zeros(1, dtype=np.int64)
+        few_tasks = self.sample.tasks if settings.frame == "task" else np.zeros(1, dtype=np.int64)
         if hints.known is not None:
             free = same_for_all_clusters(params.sizes)
             self.outcome = keep_known(self.outcome, hints.known, self.options, rng, few_tasks, free)
@@ -201,6 +206,11 @@ class Fitting:
         """What cutting planes end with; labels that a user lets them start from come in the order of the input."""
         from mtclust.relaxation.cutting_plane import CuttingPlaneOptions, solve_cutting_plane, warn_if_collapsed
 
+        if self.index.n_tasks > 1 and self.params.coupling not in ("auto", "full", "none", 0, 1):
+            raise ValueError(
+                f'coupling={self.params.coupling!r} needs solver="exchange"; '
+                'cutting planes know "full", which "auto" means for them, and "none".'
+            )
         options, order = CuttingPlaneOptions.from_dict(self.params.solver_options), self.index.order
         if not isinstance(options.init, str):
             init = np.asarray(options.init)
@@ -211,27 +221,22 @@ class Fitting:
 
     def _searched(self, rng: np.random.Generator) -> Outcome:
         """What the choice has found, on all rows, or a search of its own."""
-        few, bounds = self.settings.outcome, self.problem.bounds
+        settings, sample, options, bounds = self.settings, self.sample, self.options, self.problem.bounds
         if self.is_searched and self.form == "dual":
-            return solve(self.problem, self.options, rng)
+            return solve(self.problem, options, rng)
+        few = settings.outcome
         if few is None or not (bounds.interchangeable() or bounds.movable):  # a table of sizes
-            few = self._searched_on_few(rng)
+            # on the rows of the sample, with less effort: all rows descend from its end
+            problem = settings.question.problem(settings.spec, settings.criterion)
+            part = proportional(bounds.restrict(sample.tasks), self.index.sizes[sample.tasks], sample.index.sizes)
+            many = sample.index.sizes.max() <= LEAST_ROWS  # tasks, so that restarts would cost more than they gain
+            n_init = 1 if many else max(min(options.n_init, 2), options.n_init // EFFORT)
+            rough = replace(options, n_init=n_init, starts=options.n_init, tol=ROUGH * options.tol, polish=False)
+            few = solve(problem.with_bounds(part), rough, rng)
         rng = np.random.default_rng(0)  # what was chosen does not depend on random_state
-        if self.settings.frame != "task":
+        if settings.frame != "task":
             return self._in_common_frame(few, rng)
-        return few if self.sample.complete and self.form == "dual" else self._carried(few, rng)
-
-    def _searched_on_few(self, rng: np.random.Generator) -> Outcome:
-        """The search on the rows of the sample, with less effort: all rows descend from its end."""
-        settings, sample, options = self.settings, self.sample, self.options
-        few = settings.question.problem(settings.spec, settings.criterion)
-        bounds = self.problem.bounds.restrict(sample.tasks)
-        part = proportional(bounds, self.index.sizes[sample.tasks], sample.index.sizes)
-        starts = options.single_task_n_init or options.n_init
-        many = sample.index.sizes.max() <= LEAST_ROWS  # tasks, so that restarts would cost more than they gain
-        n_init = 1 if many else max(min(options.n_init, 2), options.n_init // EFFORT)
-        rough = replace(options, n_init=n_init, single_task_n_init=starts, tol=ROUGH * options.tol, polish=False)
-        return solve(few.with_bounds(part), rough, rng)
+        return few if self.form == "dual" else self._carried(few, rng)
 
     def _carried(self, few: Outcome, rng: np.random.Generator) -> Outcome:
         """Labels of a sample carried to all rows; with sizes open they stay, or else they descend from there."""
@@ -385,8 +390,12 @@ class Fitting:
             chosen_on=None if sample.complete else f"{sample.rows.shape[0]} rows of {sample.index.n_tasks} tasks",
             task_similarity=outcome.similarity,
         )
-        if outcome.relaxation is not None:
-            self._store_relaxation(estimator)
+        relaxation, in_order = outcome.relaxation, index.to_input_order
+        if relaxation is not None:
+            estimator.relaxed_labels_, estimator.init_labels_ = in_order(relaxation.codes), in_order(relaxation.start)
+            estimator.mixture_weights_, estimator.lower_bound_ = relaxation.weights, relaxation.lower_bound
+            for entry in point.history:
+                entry["labels"] = in_order(entry["labels"])
         self._store_confidence(estimator)
 
     def _store_confidence(self, estimator: AfterFit) -> None:
@@ -420,35 +429,10 @@ class Fitting:
                 ConvergenceWarning,
             )
 
-    def _store_relaxation(self, estimator: AfterFit) -> None:
-        """Set the attributes of the relaxation."""
-        relaxation, in_order = self.outcome.relaxation, self.index.to_input_order
-        estimator.relaxed_labels_, estimator.init_labels_ = in_order(relaxation.codes), in_order(relaxation.start)
-        estimator.mixture_weights_, estimator.lower_bound_ = relaxation.weights, relaxation.lower_bound
-        estimator.history_ = [
-            entry | {"labels": in_order(entry["labels"])} if "labels" in entry else entry
-            for entry in self.outcome.point.history
-        ]
-
 
 def judged_rows(rows: Any, index: TaskIndex) -> Sample:
     """The rows that separation is taken of, copied; of very many a sample."""
     return Sample.of(rows, index) if rows.shape[0] <= _JUDGED_ROWS else sample_rows(rows, index, ROWS)
-
-
-def form_of(params: Params, given: Input) -> str:
-    """Kernel matrices ("dual", if memory holds them) or features ("primal")."""
-    n, form = given.rows.shape[0], params.form
-    dual_only = params.kernel == "precomputed" or params.solver == "cutting-plane"
-    if form == "primal" and dual_only:
-        raise ValueError(
-            'solver_options["form"]="primal" needs explicit rows and solver="exchange"; '
-            f"got kernel={params.kernel!r} and solver={params.solver!r}."
-        )
-    if not given.index.in_memory or form == "primal" or (form == "auto" and n > _SMALL and not dual_only):
-        return "primal"
-    require_kernel_memory(n)
-    return "dual"
 
 
 def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: Labels) -> tuple[Array, Array]:
@@ -474,15 +458,6 @@ def _coupling_of_all(Z: Array, seen: Labels) -> Array:
     found = np.full((len(seen), len(seen)), max(rest, 0.0))
     found.flat[:: len(seen) + 1] = own
     return found / np.trace(found)
-
-
-def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
-    """Mean row of every task (m × d), wherever the rows are; None for sparse rows, which are not centred."""
-    if sp.issparse(X):
-        return None
-    source = source_of(X, FeatureMap(Kernel("linear")), index, True)
-    mean = source.moments(True).mean
-    return mean if source.shift is None else mean + source.shift
 
 
 def _renamed(outcome: Outcome, new_ids: Labels) -> Outcome:

@@ -35,8 +35,6 @@ Labels = NDArray[np.int64]
 #: (by D, DMTFC) or "independent"
 Method = str
 
-#: random starts of every task alone, where the options do not say how many
-SINGLE_TASK_STARTS = 40
 #: digits of a kernel that tell tasks apart
 _DIGITS = 6
 #: D is given in the coordinates of X (linear kernel) up to this many columns; beyond, in those of the eigen-features
@@ -83,7 +81,7 @@ class SearchOptions:
     """How hard to search."""
 
     n_init: int = 8  # labellings of every task that enter the coupled search; 1 stands for no restarts
-    single_task_n_init: int | None = None  # random starts of every task alone; by default what suits the problem
+    starts: int = 40  # random labels that every task alone begins with
     max_iter: int = 40  # of one descent
     tol: float = 1e-4  # of one descent
     n_jobs: int | None = None  # threads for starts and restarts
@@ -236,7 +234,7 @@ class Problem(Coupled):
         first = int(rng.integers(2**31))
         # a seed follows from the rows of a task, not from its name or place
         parts = [self.kernel[a:b, a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:])]
-        kernels, ridge, n_init = parts, self.coupling.ridge, options.single_task_n_init or SINGLE_TASK_STARTS
+        kernels, ridge, n_init = parts, self.coupling.ridge, options.starts
         if Z is not None:
             kernels, ridge = [K for _, K in self.coupling.kernels(Z)], np.ones(self.n_tasks)
             n_init = options.n_init
