@@ -30,7 +30,7 @@ from mtclust.choose.views import KernelSpec, View, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
 from mtclust.core.hints import NO_HINTS, Hints
-from mtclust.core.kernels import KERNELS, Kernel, eigen_features
+from mtclust.core.kernels import KERNELS, eigen_features
 from mtclust.core.labels import (
     LEAST_ROWS,
     SizeBounds,
@@ -166,10 +166,6 @@ class Choice:
     tried: Sequence[Tried] = ()  # the one taken, then the others by falling score
     apart: Labels | None = None  # the best of tasks that are clustered alone
     moves: Array | None = None  # how far tasks are moved where they are aligned (m × d)
-
-    @property
-    def kernel(self) -> Kernel:
-        return self.seen.view.through(self.spec).kernel
 
     @property
     def reason(self) -> str | None:

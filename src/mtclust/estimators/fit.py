@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.choose.choice import bounds_of_labels, modelled
+from mtclust.choose.choice import bounds_of_labels, constant_lambdas, modelled
 from mtclust.choose.coupling import decide_coupling
 from mtclust.choose.frames import moves_by_sums
 from mtclust.choose.record import CouplingDecision, NumberOfClusters, Selection
@@ -28,7 +28,7 @@ from mtclust.choose.settings import (
     Params,
     Sample,
     choose_settings,
-    lambdas_of,
+    given_lambdas,
     sample_rows,
 )
 from mtclust.choose.views import View, in_many_directions
@@ -105,8 +105,14 @@ class Fitting:
         spread = params.by_rows and in_many_directions(self.sample.rows, self.sample.index.offsets)
         if spread and self.form == "primal" and n > ROWS:
             self.sample = sample_rows(X, index, _ROWS_IN_MANY, *every)
-        self.settings = choose_settings(params, given, self.sample, spread)
-        self.lambda1, self.lambda2, self.weight = lambdas_of(params, index, self.settings)
+        lambdas, share = given_lambdas(params, index), params.lambda2_share(index.n_tasks)
+        self.settings = settings = choose_settings(params, given, self.sample, spread, lambdas)
+        if settings.frame == "task":
+            lambdas = lambdas or constant_lambdas(index.n_tasks, settings.spec, settings.criterion, share)
+        else:  # all rows are one task
+            lambdas = settings.seen.lambdas or constant_lambdas(1, settings.spec, settings.criterion)
+        self.lambda1, self.lambda2 = np.broadcast_to(lambdas[0], index.n_tasks), lambdas[1]
+        self.weight = self.lambda2 * share
         if self.settings.moves is not None and not self.sample.complete:
             self._move_by_all_rows()
         self.problem = self._problem()
@@ -141,10 +147,10 @@ class Fitting:
     def _problem(self) -> Any:
         """All rows as kernel matrices, or as features with moments."""
         params, given, settings = self.params, self.given, self.settings
-        rank, landmarks = None, None
+        rank, landmarks, seen = None, None, settings.seen.view.through(settings.spec)
         if self.form == "primal":
             tasks = given.index.n_tasks if settings.frame == "task" else 1
-            rank = rank_of(settings.kernel, given.rows, params.n_components, tasks)
+            rank = rank_of(seen.kernel, given.rows, params.n_components, tasks)
             landmarks = None if rank is None else given.index.even_rows(rank, params.sizes_open)
             given = given if settings.frame == "task" else given.as_one_task(settings.moves)
         X, index, criterion = given.rows, given.index, CRITERIA[settings.criterion]()
@@ -153,7 +159,6 @@ class Fitting:
         if criterion.exchanges:
             bounds = parse_sizes(params.sizes, index.sizes, given.clusters, index.names)
         if self.form == "dual":
-            seen = settings.seen.view.through(settings.spec)
             scale, matrix = seen.centred.scale, seen.centred.matrix
             weighed = eigen_features(matrix, params.n_components) if COUPLINGS[method].of_features else None
             problem: Any = Problem(
@@ -161,12 +166,12 @@ class Fitting:
                 origin=seen,
             )  # fmt: skip
         else:
-            curved, centres = settings.kernel.kind in KERNELS and settings.kernel.kind != "linear", None
+            curved, centres = seen.kernel.kind in KERNELS and seen.kernel.kind != "linear", None
             if curved and params.fit_intercept and not sp.issparse(X):  # sparse rows are not centred
                 plain = source_of(X, FeatureMap(Kernel("linear")), index, True)
                 centres = plain.moments(True).mean
                 centres = centres if plain.shift is None else centres + plain.shift
-            features = feature_map(settings.kernel, X, index, landmarks, centres)
+            features = feature_map(seen.kernel, X, index, landmarks, centres)
             source = source_of(X, features, index, params.fit_intercept)
             moments = source.moments(params.fit_intercept)
             scale, data = moments.scale, Data(source, moments, bounds)
