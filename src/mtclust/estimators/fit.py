@@ -52,7 +52,7 @@ from mtclust.rows.features import FeatureMap, feature_map, rank_of, source_of
 from mtclust.rows.moments import Data
 from mtclust.search.all_rows import AllRows
 from mtclust.search.hints import keep_known, keep_links
-from mtclust.search.problem import Fit, Point, Problem, SearchOptions
+from mtclust.search.problem import Point, Problem, SearchOptions
 from mtclust.search.recipe import ROUGH, Outcome, first_relationship, solve
 from mtclust.util.messages import warn_user
 from mtclust.util.system import require_kernel_memory
@@ -199,6 +199,7 @@ class Fitting:
                 params.coupling, self.outcome, settings.question.X, settings.tried if params.sizes_open else (),
                 self.sample, self.index, self.options,
             )  # fmt: skip
+        # which tasks those of the few rows of the outcome are
         few_tasks = self.sample.tasks if settings.frame == "task" else np.zeros(1, dtype=np.int64)
         if hints.known is not None:
             free = same_for_all_clusters(params.sizes)
@@ -206,6 +207,20 @@ class Fitting:
         if hints.links is not None:
             within_sizes = not params.sizes_open or isinstance(params.n_clusters, Mapping)
             self.outcome = keep_links(self.outcome, hints, self.options, rng, few_tasks, within_sizes)
+        point = self.outcome.point
+        if not point.converged and self.outcome.relaxation is None:  # max_cuts is no shortcoming but part of the model
+            warn_user(
+                f"fit stopped after max_iter={self.options.max_iter} rounds with the objective at {point.value:.6g} "
+                f"and still falling by more than tol={self.options.tol:g} a round; raise max_iter or tol.",
+                ConvergenceWarning,
+            )
+        if point.value < 0 and CRITERIA[settings.criterion].exchanges:
+            warn_user(
+                f"the objective came out as {point.value:.3g}, below its lowest possible value 0: lambda1="
+                f"{self.lambda1.mean():g} and lambda2={self.lambda2:g} are too small for double precision with "
+                'these features. Raise them, or set solver_options={"form": "dual"}.',
+                ConvergenceWarning,
+            )
 
     def _relaxed(self, rng: np.random.Generator) -> Outcome:
         """What cutting planes end with; labels that a user lets them start from come in the order of the input."""
@@ -238,21 +253,33 @@ class Fitting:
             n_init = 1 if many else max(min(options.n_init, 2), options.n_init // EFFORT)
             rough = replace(options, n_init=n_init, starts=options.n_init, tol=ROUGH * options.tol, polish=False)
             few = solve(problem.with_bounds(part), rough, rng)
-        rng = np.random.default_rng(0)  # what was chosen does not depend on random_state
-        if settings.frame != "task":
-            return self._in_common_frame(few, rng)
-        return few if self.form == "dual" else self._carried(few, rng)
+        if self.form == "primal":
+            return self._carried(few, np.random.default_rng(0))  # what was chosen does not depend on random_state
+        if settings.frame == "task":
+            return few
+        single = few.point  # the tasks alone keep the best labels that each has
+        if settings.apart is not None:
+            single = replace(single, fit=replace(single.fit, labels=settings.apart))
+        return replace(few, single=single, similarity=np.eye(self.index.n_tasks))
 
     def _carried(self, few: Outcome, rng: np.random.Generator) -> Outcome:
         """Labels of a sample carried to all rows; with sizes open they stay, or else they descend from there."""
         sample, problem, index, options = self.sample, self.problem, self.index, self.options
+        m, similarity = index.n_tasks, np.eye(index.n_tasks)
+        if self.settings.frame != "task":  # all rows are one task, in the order of the tasks
+            where = sample.positions_in(index)
+            order = np.argsort(where)
+            problem = problem.with_bounds(free_bounds(np.diff(problem.offsets), few.problem.bounds.present))
+            begun = problem.carried_labels([where[order]], few.point.labels[order], problem.uncoupled())
+            point = self._followed(problem, begun, rng)
+            return Outcome(problem, point, point, similarity, few)  # one model for all says nothing of how tasks differ
         if not few.problem.coupling.learns:  # whatever the method is, tasks apart were chosen
             problem = problem.alone()
-        positions, labels, seen = self._of_every_task(few.point.labels)
+        positions, labels = self._of_every_task(few.point.labels)
         small = not problem.coupling.learns and sample.index.sizes.max() < _ROWS_ALONE and not problem.bounds.movable
         if self.is_searched and small:  # every task is a search of its own
             wanted = np.minimum(index.sizes, _ROWS_ALONE)
-            positions = index.first_rows(np.arange(index.n_tasks), wanted)
+            positions = index.first_rows(np.arange(m), wanted)
             starts = max(1, min(options.n_init, 8, int(index.sizes.max()) // problem.bounds.n_clusters))
             labels = problem.starts(positions, starts, int(rng.integers(2**31)))
         counts = np.stack([np.bincount(part, minlength=few.problem.bounds.n_clusters) for part in labels])
@@ -260,9 +287,12 @@ class Fitting:
             problem = problem.with_bounds(problem.bounds.fitted_to(counts).fixed())
         else:
             problem = problem.with_bounds(bounds_of_labels(np.diff(problem.offsets), counts, self.given.clusters))
-        Z = problem.uncoupled()
-        if problem.couples_labels:
-            Z = _coupling_of_all(few.point.Z, seen)
+        Z = few.point.Z if problem.couples_labels else problem.uncoupled()
+        if problem.couples_labels and len(Z) < m:  # tasks that are not in the sample are like the mean of those
+            own, rest = np.mean(Z.diagonal()), (Z.sum() - np.trace(Z)) / max(len(Z) * (len(Z) - 1), 1)
+            Z = np.full((m, m), max(rest, 0.0))
+            Z.flat[:: m + 1] = own
+            Z /= np.trace(Z)
         begun = problem.carried_labels(positions, np.concatenate(labels), Z)
         if self.is_searched:
             begun, similarity = problem.matched(begun)
@@ -281,23 +311,8 @@ class Fitting:
             alone = apart.carried_labels(positions, np.concatenate(single), apart.uncoupled())
             if self.is_searched:
                 alone = apart.descend(alone, rng, options.effort("single tasks", learn=False, max_iter=2))
-        similarity = np.eye(index.n_tasks)
         similarity[np.ix_(sample.tasks, sample.tasks)] = few.similarity
         return Outcome(problem, point, alone, similarity, few)
-
-    def _in_common_frame(self, few: Outcome, rng: np.random.Generator) -> Outcome:
-        """All rows as one task, in the order of the tasks; the tasks alone keep the best labels that each has."""
-        pooled, point, apart = few.problem, few.point, self.settings.apart
-        similarity = np.eye(self.index.n_tasks)  # one model for all says nothing of how tasks differ
-        if not self.sample.complete:
-            pooled, apart = self.problem, None
-            pooled = pooled.with_bounds(free_bounds(np.diff(pooled.offsets), few.problem.bounds.present))
-            positions = self.sample.positions_in(self.index)
-            first = np.argsort(positions)
-            carried = pooled.carried_labels([positions[first]], few.point.labels[first], pooled.uncoupled())
-            point = self._followed(pooled, carried, rng)
-        single = point if apart is None else Point(Fit(apart, few.point.fit.at, few.problem.bounds), point.value)
-        return Outcome(pooled, point, single, similarity, None if self.sample.complete else few)
 
     def _followed(self, problem: Any, begun: Point, rng: np.random.Generator) -> Point:
         """All rows as the models of all rows have them, once: going on would leave what was chosen."""
@@ -310,19 +325,15 @@ class Fitting:
         numbers = np.minimum(self.index.sizes[tasks], _ROWS_ALONE)
         return Sample.of(self.given.rows, self.index, tasks, numbers)
 
-    def _of_every_task(self, labels: Labels) -> tuple[list[Labels], list[Labels], Labels]:
-        """Positions of some rows of every task, their labels, and the place of every task in the sample or −1.
+    def _of_every_task(self, labels: Labels) -> tuple[list[Labels], list[Labels]]:
+        """Positions of some rows of every task, and their labels.
 
         Rows of tasks that are not in the sample are labelled by one model of all its rows, each around its task's mean.
         """
         sample, m = self.sample, self.index.n_tasks
-        seen = np.full(m, -1)
-        seen[sample.tasks] = np.arange(len(sample.tasks))
-        positions: list[Any] = [None] * m
-        found: list[Any] = [None] * m
-        for task, part, rows in zip(sample.tasks, sample.positions, sample.index.slices()):
-            positions[task], found[task] = part, labels[rows]
-        others = np.flatnonzero(seen < 0)
+        parts = zip(sample.tasks.tolist(), sample.positions, sample.index.slices())
+        found = {task: (part, labels[rows]) for task, part, rows in parts}
+        others = np.setdiff1d(np.arange(m), sample.tasks)
         if len(others):
             question = self.settings.question
             centred = _dense(question.view.centred_rows[0])
@@ -333,10 +344,10 @@ class Fitting:
             teacher = modelled(one, self.settings.spec, labels, SearchOptions())
             model: Any = teacher.problem.decision(teacher.point)
             few = self._some_rows(others)
-            for task, part, rows in zip(others, few.positions, few.index.slices()):
+            for task, part, rows in zip(others.tolist(), few.positions, few.index.slices()):
                 own = _dense(few.rows[rows])
-                positions[task], found[task] = part, model.clusters(own - own.mean(axis=0))
-        return positions, found, seen
+                found[task] = part, model.clusters(own - own.mean(axis=0))
+        return [found[task][0] for task in range(m)], [found[task][1] for task in range(m)]
 
     # -- the attributes ------------------------------------------------------------------------------------------------
 
@@ -350,7 +361,6 @@ class Fitting:
         )
         if new_ids is not None:
             outcome = self.outcome = _renamed(outcome, new_ids)
-        self._warn_of_search()
         problem, point = outcome.problem, outcome.point
         model, moves, counts = problem.decision(point), settings.moves, problem.class_counts(point)
         if settings.frame == "task":
@@ -417,23 +427,6 @@ class Fitting:
         far = (index, rows[index.order], estimator._model.kernel) if stored else None
         estimator._later = (sample, index.columns, labels), far
 
-    def _warn_of_search(self) -> None:
-        """Say that a search did not converge, or that its objective cannot be right."""
-        point, settings = self.outcome.point, self.settings
-        if not point.converged and self.outcome.relaxation is None:  # max_cuts is no shortcoming but part of the model
-            warn_user(
-                f"fit stopped after max_iter={self.options.max_iter} rounds with the objective at {point.value:.6g} "
-                f"and still falling by more than tol={self.options.tol:g} a round; raise max_iter or tol.",
-                ConvergenceWarning,
-            )
-        if point.value < 0 and CRITERIA[settings.criterion].exchanges:
-            warn_user(
-                f"the objective came out as {point.value:.3g}, below its lowest possible value 0: lambda1="
-                f"{self.lambda1.mean():g} and lambda2={self.lambda2:g} are too small for double precision with "
-                'these features. Raise them, or set solver_options={"form": "dual"}.',
-                ConvergenceWarning,
-            )
-
 
 def judged_rows(rows: Any, index: TaskIndex) -> Sample:
     """The rows that separation is taken of, copied; of very many a sample."""
@@ -453,16 +446,6 @@ def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: Labels
 
 def _dense(rows: Any) -> Array:
     return rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
-
-
-def _coupling_of_all(Z: Array, seen: Labels) -> Array:
-    """Ω of all tasks from that of some of them: the others are like the mean of these."""
-    if len(Z) == len(seen):
-        return Z
-    own, rest = float(np.mean(Z.diagonal())), float((Z.sum() - np.trace(Z)) / max(len(Z) * (len(Z) - 1), 1))
-    found = np.full((len(seen), len(seen)), max(rest, 0.0))
-    found.flat[:: len(seen) + 1] = own
-    return found / np.trace(found)
 
 
 def _renamed(outcome: Outcome, new_ids: Labels) -> Outcome:
