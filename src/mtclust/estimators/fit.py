@@ -353,6 +353,8 @@ class Fitting:
 
     def store(self, estimator: AfterFit, n_clusters: NumberOfClusters | None) -> None:
         """Set the attributes of a fitted estimator; ``n_clusters`` says how their number was chosen, where it was."""
+        from mtclust.estimators.new_task import FeatureKept, KernelKept
+
         index, bounds, settings, outcome = self.index, self.problem.bounds, self.settings, self.outcome
         # which of many equal namings the search ends in is chance
         free = outcome.relaxation is None and not outcome.named and (bounds.interchangeable() or bounds.movable)
@@ -364,7 +366,7 @@ class Fitting:
         problem, point = outcome.problem, outcome.point
         model, moves, counts = problem.decision(point), settings.moves, problem.class_counts(point)
         if settings.frame == "task":
-            kept = problem.kept(point)
+            kept: Any = KernelKept.of(problem, point) if self.form == "dual" else FeatureKept.of(problem, point)
         else:  # one model for all tasks
             counts = counts_by_task(point.labels, index.offsets, bounds.n_clusters)
             rows = None if moves is None else settings.question.view.as_one_task(moves[self.sample.tasks]).rows

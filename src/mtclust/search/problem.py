@@ -344,18 +344,6 @@ class Problem(Coupled):
             result = result * weights[0][task_of] + weights[1][task_of]
         return np.where(present[task_of], result, -np.inf)
 
-    def kept(self, point: Point) -> Any:
-        from mtclust.search.new_task import KernelKept
-
-        assert self.origin is not None
-        origin, centred = self.origin, self.origin.centred
-        return KernelKept(
-            origin.kernel, None if origin.kernel.kind == "precomputed" else origin.rows, self.offsets, centred.scale,
-            centred.centred, point.labels, self.bounds.fitted(point.labels, self.offsets), self.method, self.lambda1,
-            self.lambda2, None if self.features is None else self.features.rank, origin.centres is not None,
-            self.criterion.name,
-        )  # fmt: skip
-
 
 def predictions_left_out(at: Conditioned, codes: Array, offsets: NDArray[np.int64], centred: bool) -> Array:
     """What models of given codes (N × C) predict for every row that is left out; with the task's centre, if centred.
