@@ -53,19 +53,10 @@ class Params:
     method: Method
     form: str
     options: SearchOptions
+    by_rows: bool  # whether rows are known, not only a kernel of them
+    sizes_open: bool  # whether sizes are to be chosen
     coupling: float | str = "full"
     center: str = "task"
-
-    @property
-    def by_rows(self) -> bool:
-        """Whether rows are known, not only a kernel of them."""
-        return isinstance(self.kernel, str) and self.kernel != "precomputed"
-
-    @property
-    def sizes_open(self) -> bool:
-        """Whether sizes are to be chosen: without centring one big cluster would be best."""
-        left_open = isinstance(self.sizes, str) and self.sizes == "auto"
-        return bool(left_open and self.fit_intercept and self.solver == "exchange")
 
     def method_of(self, n_tasks: int) -> Method:
         """How so many tasks are coupled."""

@@ -132,7 +132,7 @@ class Coupled(ABC):
     def labels_of(self, point: Point) -> list[Labels]:
         """What every task has at a point."""
         labels = np.asarray(point.labels, dtype=np.int64)
-        return [labels[a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:])]
+        return [labels[rows] for rows in self.coupling.slices]
 
     def in_input_coordinates(self, D: Array) -> Array:
         """D as it is given to users: of the columns of X, where the features are not they."""
@@ -205,15 +205,12 @@ class Problem(Coupled):
             self._last[:] = [last]
         return last
 
-    def rows(self, task: int) -> slice:
-        return slice(int(self.offsets[task]), int(self.offsets[task + 1]))
-
     @cached_property
     def free(self) -> list[Labels | None]:
         """The rows of every task whose labels may change; None where these are all."""
         if self.held is None:
             return [None] * self.n_tasks
-        parts = [self.held[self.rows(task)] for task in range(self.n_tasks)]
+        parts = [self.held[rows] for rows in self.coupling.slices]
         return [np.flatnonzero(~held) if held.any() else None for held in parts]
 
     def codes(self, labels: Labels) -> Array:
@@ -233,7 +230,7 @@ class Problem(Coupled):
         """For every task labels that it can begin with, best first; under a coupling Z, or every task alone."""
         first = int(rng.integers(2**31))
         # a seed follows from the rows of a task, not from its name or place
-        parts = [self.kernel[a:b, a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:])]
+        parts = [self.kernel[rows, rows] for rows in self.coupling.slices]
         kernels, ridge, n_init = parts, self.coupling.ridge, options.starts
         if Z is not None:
             kernels, ridge = [K for _, K in self.coupling.kernels(Z)], np.ones(self.n_tasks)
@@ -266,16 +263,12 @@ class Problem(Coupled):
 
     def seeded(self, task: int, start: Labels, Z: Array) -> Point:
         """The point in which all tasks are labelled through the model of one."""
-        rows = self.rows(task)
-        alone = self.alone()
+        alone, slices = self.alone(), self.coupling.slices
         alpha = alone.at(alone.uncoupled()).block(task) @ self.codes(start)
         labels = np.empty(len(self.kernel), dtype=np.int64)
-        for other in range(self.n_tasks):
-            if other == task:
-                labels[rows] = start
-                continue
-            scores = self.kernel[self.rows(other), rows] @ alpha
-            labels[self.rows(other)] = assign(-scores, self.bounds.lower[other], self.bounds.upper[other])
+        for other, (rows, lower, upper) in enumerate(zip(slices, self.bounds.lower, self.bounds.upper)):
+            scores = self.kernel[rows, slices[task]] @ alpha if other != task else None
+            labels[rows] = start if scores is None else assign(-scores, lower, upper)
         return self.point(labels, Z)
 
     def closed_form(self, point: Point) -> Array:
@@ -298,7 +291,7 @@ class Problem(Coupled):
         return class_mean_products(self.kernel, self.offsets, point.labels, self.n_clusters)
 
     def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
-        labels = np.concatenate([ids[point.labels[self.rows(i)]] for i, ids in enumerate(new_ids)])
+        labels = np.concatenate([ids[own] for ids, own in zip(new_ids, self.labels_of(point))])
         fit = Fit(labels, point.fit.at, self.bounds.fitted(labels, self.offsets))
         return replace(point, fit=fit)
 
