@@ -31,7 +31,7 @@ def all_labellings(problem):
     n, C = len(problem.kernel), problem.n_clusters
     for labels in itertools.product(range(C), repeat=n - 1):
         labels = np.array((0, *labels))
-        parts = [labels[problem.rows(i)] for i in range(problem.n_tasks)]
+        parts = [labels[problem.coupling.slices[i]] for i in range(problem.n_tasks)]
         if all(problem.bounds.respects(i, np.bincount(part, minlength=C)) for i, part in enumerate(parts)):
             yield labels
 

@@ -138,7 +138,7 @@ def test_every_task_has_the_pool_of_its_own_block_ridge_and_bounds():
     kernel = centre_kernel(X @ X.T, offsets, True).matrix
     bounds = SizeBounds(np.array([[6, 3, 3], [2, 2, 2]]), np.array([[6, 3, 3], [4, 4, 4]]))
     problem = Problem(kernel, offsets, bounds, ridge, 0.0, "independent")
-    pools = problem.starts(SearchOptions(single_task_n_init=5), np.random.default_rng(0))
+    pools = problem.starts(SearchOptions(starts=5), np.random.default_rng(0))
     assert len(pools) == 2
     for task, found in enumerate(pools):
         rows = slice(offsets[task], offsets[task + 1])

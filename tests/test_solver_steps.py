@@ -84,11 +84,11 @@ def test_permuting_keeps_the_sizes_that_every_name_must_have():
     labels = np.repeat([0, 1, 2, 0, 1, 2, 0, 1, 2], [4, 2, 1, 3, 2, 1, 1, 1, 3])
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        mixed = np.concatenate([rng.permutation(labels[problem.rows(i)]) for i in range(3)])
+        mixed = np.concatenate([rng.permutation(labels[problem.coupling.slices[i]]) for i in range(3)])
         point = problem.point(mixed, np.full((3, 3), 0.3) + 0.0333 * np.eye(3))
         permute(problem, point, all_tasks(problem))
         for task in range(3):
-            assert problem.bounds.respects(task, np.bincount(point.labels[problem.rows(task)], minlength=C))
+            assert problem.bounds.respects(task, np.bincount(point.labels[problem.coupling.slices[task]], minlength=C))
 
 
 @pytest.mark.parametrize("active", [None, [1]])
@@ -100,7 +100,7 @@ def test_stable_rows_have_no_exchange_left_and_tasks_that_are_not_active_stay(ac
     found = J(point, point.labels)
     assert found < J(point, before)
     for task in active or all_tasks(problem):
-        rows = range(problem.rows(task).start, problem.rows(task).stop)
+        rows = range(problem.coupling.slices[task].start, problem.coupling.slices[task].stop)
         for j, k in itertools.combinations(rows, 2):
             swapped = point.labels.copy()
             swapped[[j, k]] = point.labels[[k, j]]
@@ -212,7 +212,7 @@ def test_descent_leaves_a_poor_optimum_for_a_labelling_of_the_pool_and_not_the_o
     (best, good), (worst, poor) = min(ends, key=lambda end: end[0]), max(ends, key=lambda end: end[0])
     assert best < worst * (1 - 1e-6)
     for begin, offered in ((poor, good), (good, poor)):
-        wider = replace(problem, proposed=[[offered[problem.rows(i)]] for i in range(2)])
+        wider = replace(problem, proposed=[[offered[problem.coupling.slices[i]]] for i in range(2)])
         found = descended(wider, wider.point(begin, problem.uncoupled()))
         assert found.value <= best * (1 + 1e-12)
 
@@ -353,7 +353,7 @@ def test_a_labelled_task_labels_the_others_through_its_model():
     kernel = centre_kernel(X @ X.T, offsets, True).matrix
     problem = Problem(kernel, offsets, parse_sizes("balanced", [9] * 3, C), np.full(3, 0.01), 0.01)
     for task in range(3):
-        point = problem.seeded(task, truth[problem.rows(task)], np.eye(3) / 3)
+        point = problem.seeded(task, truth[problem.coupling.slices[task]], np.eye(3) / 3)
         np.testing.assert_array_equal(point.labels, truth)
 
 
@@ -372,7 +372,7 @@ def test_starts_take_the_names_that_agree_with_the_aligned_labels():
 
 def test_tasks_alone_are_a_result_of_one_round_that_has_converged():
     problem = small_problem()
-    result = recipe.solve(problem.alone(), SearchOptions(single_task_n_init=3), np.random.default_rng(0))
+    result = recipe.solve(problem.alone(), SearchOptions(starts=3), np.random.default_rng(0))
     point = result.point
     assert (point.converged, point.n_iter) == (True, 1)
     assert [entry["step"] for entry in point.history] == ["start", "labels"]

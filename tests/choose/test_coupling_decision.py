@@ -27,7 +27,7 @@ def solution(*sizes):
     view = View(X, index.offsets)
     kernel, m = view.through(KernelSpec("linear")).centred.matrix, len(sizes)
     problem = Problem(kernel, index.offsets, parse_sizes("balanced", list(sizes), 3), np.full(m, 0.03), 0.03)
-    outcome = solve(problem, SearchOptions(n_init=2, single_task_n_init=4), rng)
+    outcome = solve(problem, SearchOptions(n_init=2, starts=4), rng)
     return outcome, X, Sample.of(X, index), index
 
 

@@ -11,7 +11,7 @@ from mtclust.app.findings import Findings, differences
 from mtclust.app.summary import cautions, choices
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import agreement_in_words, cluster_in_words, difference_in_words
-from mtclust.choose import coupling
+from mtclust.choose.coupling import decide_coupling
 from mtclust.choose.number import ClusterNumberChoice, warn_of_choice
 from mtclust.estimators.stability import Stability
 from mtclust.exceptions import ClusterNumberWarning, UncoupledWarning
@@ -224,9 +224,9 @@ def test_a_number_of_clusters_warns_of_its_doubts_only(choice, message, recwarn)
 def test_whether_tasks_are_coupled_is_said_with_the_lead(together, learns, said):
     tried = [SimpleNamespace(frame="own", score=1.0), SimpleNamespace(frame="all", score=together)]
     problem = SimpleNamespace(coupling=SimpleNamespace(learns=learns), matched=lambda point: (None, np.eye(2)))
-    outcome = SimpleNamespace(problem=problem, point=SimpleNamespace(Z=None), few=None)
+    outcome = SimpleNamespace(problem=problem, point=SimpleNamespace(Z=None), few=None, relaxation=None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        decision = coupling._decision_of_candidates(tried, outcome)
+        _, decision = decide_coupling("auto", outcome, None, tried, None, SimpleNamespace(n_tasks=2), None)
     assert decision.reason == f"labels found in all tasks together {said}"
     assert [entry.category for entry in caught] == ([] if learns else [UncoupledWarning])

@@ -74,7 +74,13 @@ def propose(
     if "task" in seen:
         found += pooled(frames.around_means(X, tasks), C, said, "task")
     if "own" in seen:
-        found += alone(X, tasks, clusters)
+        by_name = {name: np.zeros(len(X), dtype=np.int64) for name in ALONE}
+        for task, number in enumerate(np.broadcast_to(clusters, int(tasks.max()) + 1).tolist()):
+            rows = np.flatnonzero(tasks == task)
+            few = min(number, len(rows) - 1)
+            for name in by_name if few > 1 else ():
+                by_name[name][rows] = ALONE[name](X[rows], few)
+        found += [Candidate(name, "own", matched(X, tasks, labels, clusters)) for name, labels in by_name.items()]
     if "aligned" in wanted:
         Y, E = frames.directions(X, tasks, C, said)
         labels_of = {(method, frame): labels for method, frame, labels in found}
@@ -95,18 +101,6 @@ def pooled(X: Array, n_clusters: int, said: Array, frame: str | None) -> list[Ca
         Candidate("Gaussian mixture of one shape", frame, mixture(Y, E, C, start, one_shape=True)),
         Candidate("spectral clustering", frame, spectral(X, C)),
     ]
-
-
-def alone(X: Array, tasks: Labels, clusters: NDArray[np.int64] | int) -> list[Candidate]:
-    """Labels of every task alone, the ids of the clusters matched."""
-    m = int(tasks.max()) + 1
-    found = {name: np.zeros(len(X), dtype=np.int64) for name in ALONE}
-    for task, number in enumerate(np.broadcast_to(clusters, m).tolist()):
-        rows = np.flatnonzero(tasks == task)
-        C = min(number, len(rows) - 1)
-        for name in found if C > 1 else ():
-            found[name][rows] = ALONE[name](X[rows], C)
-    return [Candidate(name, "own", matched(X, tasks, labels, clusters)) for name, labels in found.items()]
 
 
 def matched(X: Array, tasks: Labels, labels: Labels, clusters: NDArray[np.int64] | int) -> Labels:

@@ -30,7 +30,7 @@ from mtclust.choose.views import KernelSpec, View, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
 from mtclust.core.hints import NO_HINTS, Hints
-from mtclust.core.kernels import KERNELS, Kernel, eigen_features
+from mtclust.core.kernels import KERNELS, eigen_features
 from mtclust.core.labels import (
     LEAST_ROWS,
     SizeBounds,
@@ -75,10 +75,6 @@ class Question:
     hints: Hints = NO_HINTS  # what is known of these rows
     coupling_open: bool = True  # whether labels of tasks apart compete with those of all tasks
     many_directions: bool = False  # :func:`mtclust.choose.views.in_many_directions`
-
-    @property
-    def n_tasks(self) -> int:
-        return len(self.view.offsets) - 1
 
     @property
     def n_clusters(self) -> int:
@@ -128,7 +124,7 @@ class Question:
             return self
         lambdas = None
         if self.lambdas is not None:
-            lambdas = self.lambdas[0].mean(keepdims=True), self.n_tasks * self.lambdas[1]
+            lambdas = self.lambdas[0].mean(keepdims=True), len(self.clusters) * self.lambdas[1]
         return replace(
             self, view=self.view.as_one_task(moves), clusters=self.clusters[:1], lambdas=lambdas, frames=(frame,),
             names=None, method=self.method if COUPLINGS[self.method].of_features else "independent",
@@ -143,7 +139,7 @@ class Question:
             bounds = neutral_bounds(sizes, self.clusters)
         else:
             bounds = parse_sizes("balanced" if self.sizes_open else self.sizes, sizes, self.clusters, self.names)
-        lambda1, lambda2 = self.lambdas or constant_lambdas(self.n_tasks, spec, criterion)
+        lambda1, lambda2 = self.lambdas or constant_lambdas(len(self.clusters), spec, criterion)
         features = None
         if COUPLINGS[self.method].of_features:
             features = eigen_features(seen.centred.matrix, self.n_components or LEADING)
@@ -166,10 +162,6 @@ class Choice:
     tried: Sequence[Tried] = ()  # the one taken, then the others by falling score
     apart: Labels | None = None  # the best of tasks that are clustered alone
     moves: Array | None = None  # how far tasks are moved where they are aligned (m × d)
-
-    @property
-    def kernel(self) -> Kernel:
-        return self.seen.view.through(self.spec).kernel
 
     @property
     def reason(self) -> str | None:
@@ -219,7 +211,7 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
 
     Nothing that is chosen depends on what tasks are called: they are looked at in the order ``tasks``.
     """
-    asked, rows = question.of_tasks(np.arange(question.n_tasks) if tasks is None else tasks)
+    asked, rows = question.of_tasks(np.arange(len(question.clusters)) if tasks is None else tasks)
     found, judge = labellings(asked, options)
     back = np.argsort(rows)
     ranked = [(tried, labels[back]) for tried, labels in _judged(asked, judge, found)]
@@ -231,7 +223,7 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
         ranked.insert(0, ranked.pop(together))
     best, labels = ranked[0]
     # the frame of the shortest description of the rows with these labels
-    free = question.n_tasks > 1 and one_number and best.frame != "own"
+    free = len(question.clusters) > 1 and one_number and best.frame != "own"
     X, numbers, C, frame, moves = question.X, question.tasks, question.n_clusters, question.frames[0], None
     if not free:
         frame = "task"
@@ -256,7 +248,7 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
 
 def labellings(question: Question, options: SearchOptions) -> tuple[list[Candidate], Judge]:
     """All candidates: cheap ones, and what descents make of the best; and their judge."""
-    X, tasks, several = question.X, question.tasks, question.n_tasks > 1
+    X, tasks, several = question.X, question.tasks, len(question.clusters) > 1
     coupled = COUPLINGS[question.method].learns
     wanted = {*question.frames, *(["own"] if "task" in question.frames else [])}
     if np.ptp(question.clusters) > 0 or (several and not coupled):
@@ -271,7 +263,7 @@ def labellings(question: Question, options: SearchOptions) -> tuple[list[Candida
     start = next(own.labels for own in ranked if own.frame in (None, "task", "own"))
     # what E makes of labels in every task alone, and what J finds, in tasks' own frames
     weighed = replace(question, view=View(X, question.view.offsets)) if question.by_rows else question
-    rough = replace(options, n_init=1, single_task_n_init=4, max_iter=2, tol=ROUGH * options.tol, polish=False)
+    rough = replace(options, n_init=1, starts=4, max_iter=2, tol=ROUGH * options.tol, polish=False)
     spec = next((own for own in question.kernels if own.width is not None), question.kernels[0])
     ends = dict[str, Point]()
     with phase("choosing: descents"):
@@ -281,7 +273,7 @@ def labellings(question: Question, options: SearchOptions) -> tuple[list[Candida
             ends["E"] = problem.descend(begun, np.random.default_rng(0), rough.effort("from candidates"))
         lambdas = weighed.lambdas
         if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
-            lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
+            lambdas = np.full(len(question.clusters), NARROW_RIDGE / 2), NARROW_RIDGE / 2
         outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, np.random.default_rng(0))
         ends["J"], ends["J released"] = outcome.point, released(outcome, rough, np.random.default_rng(0))
     frame = None if not several else "task" if coupled else "own"

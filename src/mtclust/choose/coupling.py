@@ -27,7 +27,7 @@ Labels = NDArray[np.int64]
 
 #: with sizes given, coupled labels are kept up to this loss of separation within tasks
 LARGEST_LOSS = 0.05
-_BY_USER, _ONE_TASK = "set by the user", "there is only one task"
+_BY_USER = "set by the user"
 
 
 def decide_coupling(
@@ -37,58 +37,38 @@ def decide_coupling(
     """DMTRC's ``coupling``: forced, shrunk, or kept unless the tasks' own rows contradict it.
 
     ``X`` are the rows of the sample in coordinates, ``tried`` the candidates for labels where sizes were open. Returns
-    the outcome that was decided for, and the decision in words and figures.
+    the outcome that was decided for, and the decision in words and figures; warns where tasks are clustered apart.
     """
-    m = index.n_tasks
+    m, rng = index.n_tasks, np.random.default_rng(0)
     if m == 1 or coupling in ("none", 0):
-        return outcome, CouplingDecision("none", _ONE_TASK if m == 1 else _BY_USER)
-    rng = np.random.default_rng(0)
+        return outcome, CouplingDecision("none", "there is only one task" if m == 1 else _BY_USER)
+    if outcome.relaxation is not None:
+        words = "cutting planes always couple, as in the paper" if coupling == "auto" else _BY_USER
+        return outcome, CouplingDecision("full", words)
     if coupling != "auto":
         full = coupling in ("full", 1)
         outcome = outcome if full else shrunk(outcome, float(coupling), options, rng)
         return outcome, CouplingDecision(coupling, _BY_USER)
+    labels = None
     if tried:
-        return outcome, _decision_of_candidates(tried, outcome)
-    C = outcome.problem.bounds.n_clusters
-    where = sample.positions_in(index)
-    both = np.stack([point.labels[where] for point in (outcome.point, outcome.single)]).astype(np.int64)
-    together, apart = Predictability(X, sample.index.task_numbers).of(both, C).mean(axis=(0, 2))
-    kept = bool(apart - together <= LARGEST_LOSS)
-    reason = (
-        f"within tasks, left-out rows are {'not ' if kept else ''}predicted clearly worse by coupled labels than by "
-        "those of every task alone"
-    )
-    labels = index.to_input_order(outcome.point.labels).astype(np.int64)
-    decision = _decision(kept, reason, float(apart - together), outcome, labels)
-    return outcome if kept else uncoupled(outcome, options, rng), decision
-
-
-def decision_of_relaxation(coupling: float | str, n_tasks: int) -> CouplingDecision:
-    """What ``coupling`` means for cutting planes: they learn Ω or leave the tasks apart."""
-    if n_tasks == 1 or coupling in ("none", 0):
-        return CouplingDecision("none", _ONE_TASK if n_tasks == 1 else _BY_USER)
-    if coupling not in ("auto", "full", 1):
-        raise ValueError(
-            f'coupling={coupling!r} needs solver="exchange"; '
-            'cutting planes know "full", which "auto" means for them, and "none".'
+        together, apart = (
+            next((x for x in tried if (x.frame == "own") == own), tried[0]).score for own in (False, True)
         )
-    return CouplingDecision("full", _BY_USER if coupling != "auto" else "cutting planes always couple, as in the paper")
-
-
-def _decision_of_candidates(tried: Sequence[Tried], outcome: Outcome) -> CouplingDecision:
-    """What the choice of labels says of the coupling."""
-    together, apart = (next((x for x in tried if (x.frame == "own") == own), tried[0]) for own in (False, True))
-    lead, coupled = together.score - apart.score, outcome.problem.coupling.learns
-    than = "higher than" if lead >= 0 else "hardly lower than" if coupled else "clearly lower than"
-    reason = f"labels found in all tasks together score {than} those of every task alone ({lead:+z.2f})"
-    return _decision(coupled, reason.replace("-", "−"), apart.score - together.score, outcome)
-
-
-def _decision(
-    coupled: bool, reason: str, loss: float, outcome: Outcome, labels: Labels | None = None
-) -> CouplingDecision:
-    """The decision with its figures; warns where tasks are clustered apart."""
-    if not coupled:
+        kept = outcome.problem.coupling.learns
+        than = "higher than" if together >= apart else "hardly lower than" if kept else "clearly lower than"
+        reason = f"labels found in all tasks together score {than} those of every task alone ({together - apart:+z.2f})"
+        reason = reason.replace("-", "−")
+    else:
+        where, C = sample.positions_in(index), outcome.problem.bounds.n_clusters
+        both = np.stack([point.labels[where] for point in (outcome.point, outcome.single)]).astype(np.int64)
+        together, apart = Predictability(X, sample.index.task_numbers).of(both, C).mean(axis=(0, 2)).tolist()
+        kept = apart - together <= LARGEST_LOSS
+        reason = (
+            f"within tasks, left-out rows are {'not ' if kept else ''}predicted clearly worse by coupled labels than "
+            "by those of every task alone"
+        )
+        labels = index.to_input_order(outcome.point.labels).astype(np.int64)
+    if not kept:
         warn_user(
             f"The tasks were clustered apart: {reason}. "
             'Use coupling="full" to couple them all the same; selection_["coupling"] has the figures.',
@@ -97,4 +77,7 @@ def _decision(
     searched = outcome.few or outcome
     V = searched.problem.matched(searched.point)[1]
     nearest = float(np.where(np.eye(len(V), dtype=bool), -np.inf, V).max(axis=1).mean())
-    return CouplingDecision("full" if coupled else "none", reason, loss, nearest, labels, outcome.point.Z)
+    decision = CouplingDecision(
+        "full" if kept else "none", reason, apart - together, nearest, labels, outcome.point.Z
+    )  # fmt: skip
+    return outcome if kept or tried else uncoupled(outcome, options, rng), decision

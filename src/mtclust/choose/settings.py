@@ -14,9 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.choose.choice import Choice, Question, choose_kernel, choose_labels, constant_lambdas
-from mtclust.choose.frames import Frame
-from mtclust.choose.views import View, candidate_kernels, in_many_directions, is_wide
+from mtclust.choose.choice import Choice, Question, choose_kernel, choose_labels
+from mtclust.choose.views import View, candidate_kernels, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.labels import offsets_of, one_per_task, same_for_all_clusters
@@ -54,19 +53,10 @@ class Params:
     method: Method
     form: str
     options: SearchOptions
+    by_rows: bool  # whether rows are known, not only a kernel of them
+    sizes_open: bool  # whether sizes are to be chosen
     coupling: float | str = "full"
     center: str = "task"
-
-    @property
-    def by_rows(self) -> bool:
-        """Whether rows are known, not only a kernel of them."""
-        return isinstance(self.kernel, str) and self.kernel != "precomputed"
-
-    @property
-    def sizes_open(self) -> bool:
-        """Whether sizes are to be chosen: without centring one big cluster would be best."""
-        left_open = isinstance(self.sizes, str) and self.sizes == "auto"
-        return bool(left_open and self.fit_intercept and self.solver == "exchange")
 
     def method_of(self, n_tasks: int) -> Method:
         """How so many tasks are coupled."""
@@ -145,18 +135,33 @@ def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = 100, leas
     return Sample.of(X, index, tasks, np.minimum(index.sizes[tasks], each))
 
 
-def choose_settings(params: Params, given: Input, sample: Sample) -> Choice:
-    """Choose what the parameters leave open, on the rows of a sample."""
-    index, found = given.index, given_lambdas(params, given.index)
-    lambdas = None if found is None else (found[0][sample.tasks], found[2] * index.n_tasks / len(sample.tasks))
+def choose_settings(
+    params: Params, given: Input, sample: Sample, many: bool, lambdas: tuple[Array, float] | None
+) -> Choice:  # fmt: skip
+    """Choose what the parameters leave open, on the rows of a sample, which may spread over many directions."""
+    index, center, share = given.index, params.center, params.lambda2_share(given.index.n_tasks)
+    if lambdas is not None:
+        lambdas = lambdas[0][sample.tasks], lambdas[1] * share * index.n_tasks / len(sample.tasks)
+    # tasks have frames of their own; with sizes open and rows that can be centred there may be one for all
+    possible: Any = ("task",)
+    if center != "task" and sample.index.n_tasks > 1:
+        free = params.sizes_open and np.ptp(given.clusters) == 0 and params.coupling in ("auto", "full", 1)
+        if free and not is_wide(given.rows):
+            possible = ("task", "all", "aligned") if params.by_rows else ("task", "all")
+        if center not in ("auto", *possible):
+            raise ValueError(
+                f'center="{center}" needs sizes="auto", fit_intercept=True, one number of clusters for all tasks, '
+                'solver="exchange", coupling="auto" or "full", and rows that are dense or of at most 2 million cells; '
+                'center="aligned" also needs rows in place of a precomputed kernel. Use center="task".'
+            )
+        possible = possible if center == "auto" else (center,)
     columns = index.columns if params.by_rows else None
     view = View(sample.rows, sample.index.offsets, sample.order, params.fit_intercept, columns)
-    many = params.by_rows and in_many_directions(sample.rows, sample.index.offsets)
     question = Question(
         view, candidate_kernels(params.kernel, params.width, many), given.clusters[sample.tasks],
         params.method_of(sample.index.n_tasks),
         params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", params.sizes_open,
-        lambdas, _frames(params, given, sample), params.n_components, sample.index.names,
+        lambdas, possible, params.n_components, sample.index.names,
         given.hints if sample.complete else given.hints.of_rows(sample.positions_in(index), given.rows.shape[0]),
         params.coupling == "auto", many,
     )  # fmt: skip
@@ -173,37 +178,6 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Choice:
     return choose_kernel(question, replace(params.options, n_init=n_init, polish=False))
 
 
-def lambdas_of(params: Params, index: TaskIndex, choice: Choice) -> tuple[Array, float, float]:
-    """The same with what was chosen."""
-    if choice.frame != "task":  # then all rows are one task
-        lambda1, lambda2 = choice.seen.lambdas or constant_lambdas(1, choice.spec, choice.criterion)
-        return np.repeat(lambda1, index.n_tasks), lambda2, lambda2
-    found = given_lambdas(params, index)
-    if found is None:
-        share = params.lambda2_share(index.n_tasks)
-        lambda1, lambda2 = constant_lambdas(index.n_tasks, choice.spec, choice.criterion, share)
-        found = lambda1, lambda2, lambda2 * share
-    return found
-
-
-def _frames(params: Params, given: Input, sample: Sample) -> tuple[Frame, ...]:
-    """The frames that tasks may be put in: their own, or one for all with sizes open and rows that can be centred."""
-    center: Any = params.center
-    if center == "task" or sample.index.n_tasks == 1:
-        return ("task",)
-    free = params.sizes_open and np.ptp(given.clusters) == 0 and params.coupling in ("auto", "full", 1)
-    possible: tuple[Frame, ...] = ("task",)
-    if free and not is_wide(given.rows):
-        possible = ("task", "all", "aligned") if params.by_rows else ("task", "all")
-    if center not in ("auto", *possible):
-        raise ValueError(
-            f'center="{center}" needs sizes="auto", fit_intercept=True, one number of clusters for all tasks, '
-            'solver="exchange", coupling="auto" or "full", and rows that are dense or of at most 2 million cells; '
-            'center="aligned" also needs rows in place of a precomputed kernel. Use center="task".'
-        )
-    return possible if center == "auto" else (center,)
-
-
 def rows_by_task(params: Params, rows: Any, index: TaskIndex) -> TaskIndex:
     """The tasks of rows, these in the order of their content; very many stay in their own where sizes are given.
 
@@ -213,8 +187,8 @@ def rows_by_task(params: Params, rows: Any, index: TaskIndex) -> TaskIndex:
     return index.by_content(rows) if ordered else index
 
 
-def given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float, float] | None:
-    """λ₁ by task, λ₂ and the weight of its penalty, as they are given; where one λ is, the other is the same."""
+def given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float] | None:
+    """λ₁ by task and λ₂, as they are given; where one λ is, the other is the same."""
     lambda1, lambda2 = params.lambda1, None if params.lambda2 == "auto" else float(params.lambda2)
     if isinstance(lambda1, Mapping):
         values = np.array([float(value) for value in one_per_task("lambda1", lambda1, index.names)])
@@ -229,4 +203,4 @@ def given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float, float
     lambda2 = float(values.mean()) if lambda2 is None else lambda2
     if lambda2 == 0:
         raise ValueError("lambda1 is 0, and lambda2 is left to be the same, which leaves no ridge; give lambda2 > 0.")
-    return values, lambda2, lambda2 * params.lambda2_share(index.n_tasks)
+    return values, lambda2

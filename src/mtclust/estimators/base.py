@@ -147,7 +147,12 @@ class MultitaskClusterer(AfterFit):
         check_index(X, sample_weight, "sample_weight")
         rows, ids = read_rows(self, X, tasks, reset=True)
         check_spreads(X, rows, self.kernel)
-        hints = self._read_hints(known, must_link, cannot_link, rows.shape[0])
+        hints, n = NO_HINTS, rows.shape[0]
+        if known is not None or must_link is not None or cannot_link is not None:
+            hints = Hints(read_known(known, n), read_links(must_link, cannot_link, n))
+            for name, value in (("known", hints.known), ("must_link and cannot_link", hints.links)):
+                if value is not None and self.solver == "cutting-plane":
+                    raise ValueError(f'{name} needs solver="exchange"; cutting planes cannot keep rows where they are.')
         once: Any = None
         if sample_weight is not None:
             counts, index = _read_counts(sample_weight, rows.shape[0]), index_tasks(ids, rows.shape[0])
@@ -193,17 +198,6 @@ class MultitaskClusterer(AfterFit):
     def fit_transform(self, X: Any, y: Any = None, *, tasks: Any = None, **fit_params: Any) -> Array:
         """Cluster the rows and return their scores; arguments as those of :meth:`fit`."""
         return self.fit(X, y, tasks=tasks, **fit_params).transform(X, tasks=tasks)
-
-    def _read_hints(self, known: Any, must_link: Any, cannot_link: Any, n_rows: int) -> Hints:
-        """What is known of the rows."""
-        if known is None and must_link is None and cannot_link is None:
-            return NO_HINTS
-        found = Hints(read_known(known, n_rows), read_links(must_link, cannot_link, n_rows))
-        if self.solver == "cutting-plane":
-            for name, value in (("known", found.known), ("must_link and cannot_link", found.links)):
-                if value is not None:
-                    raise ValueError(f'{name} needs solver="exchange"; cutting planes cannot keep rows where they are.')
-        return found
 
     def _chosen_n_clusters(self, params: Params, rows: Any, index: TaskIndex, known: Any) -> ClusterNumberChoice:
         """The number of clusters where it is left open, as many at least as are known."""
@@ -258,6 +252,7 @@ class MultitaskClusterer(AfterFit):
     def _read_params(self) -> Params:
         """The parameters in one record; refuses ``solver_options`` that the method or the solver does not know."""
         given, options = vars(self), dict(self.solver_options or {})
+        sizes_open = isinstance(self.sizes, str) and self.sizes == "auto" and self.solver == "exchange"
         form, forms = "auto", ["auto", "dual", "primal"]
         if self.solver == "cutting-plane":
             from mtclust.relaxation.cutting_plane import CuttingPlaneOptions
@@ -269,10 +264,13 @@ class MultitaskClusterer(AfterFit):
                 raise ValueError(f'solver_options={self.solver_options!r} may only hold "form", one of {forms}.')
         searching = {name: given[name] for name in ("n_init", "max_iter", "tol", "n_jobs") if name in given}
         if not COUPLINGS[self._coupled_by].learns:
-            searching["single_task_n_init"] = self.n_init
+            searching["starts"] = self.n_init
         return Params(
             **{field.name: given[field.name] for field in fields(Params) if field.name in given},
             method=self._coupled_by, form=form, options=SearchOptions(**searching),
+            by_rows=isinstance(self.kernel, str) and self.kernel != "precomputed",
+            # without centring one big cluster would be best
+            sizes_open=bool(sizes_open and self.fit_intercept),
         )  # fmt: skip
 
 

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.choose.choice import bounds_of_labels, modelled
-from mtclust.choose.coupling import decide_coupling, decision_of_relaxation
+from mtclust.choose.choice import bounds_of_labels, constant_lambdas, modelled
+from mtclust.choose.coupling import decide_coupling
 from mtclust.choose.frames import moves_by_sums
 from mtclust.choose.record import CouplingDecision, NumberOfClusters, Selection
 from mtclust.choose.settings import (
@@ -28,10 +28,10 @@ from mtclust.choose.settings import (
     Params,
     Sample,
     choose_settings,
-    lambdas_of,
+    given_lambdas,
     sample_rows,
 )
-from mtclust.choose.views import MANY_DIRECTIONS, View, in_many_directions
+from mtclust.choose.views import View, in_many_directions
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA, indicators
 from mtclust.core.kernels import KERNELS, Kernel, eigen_features
@@ -52,7 +52,7 @@ from mtclust.rows.features import FeatureMap, feature_map, rank_of, source_of
 from mtclust.rows.moments import Data
 from mtclust.search.all_rows import AllRows
 from mtclust.search.hints import keep_known, keep_links
-from mtclust.search.problem import Fit, Point, Problem, SearchOptions
+from mtclust.search.problem import Point, Problem, SearchOptions
 from mtclust.search.recipe import ROUGH, Outcome, first_relationship, solve
 from mtclust.util.messages import warn_user
 from mtclust.util.system import require_kernel_memory
@@ -81,21 +81,38 @@ class Fitting:
     decision: CouplingDecision | None = None
 
     def __init__(self, params: Params, given: Input) -> None:
-        """Choose settings and build the problem in the form that suits the rows."""
+        """Choose settings and build the problem in the form that suits the rows.
+
+        Kernel matrices ("dual"), if memory holds them, or features ("primal").
+        """
         self.params, self.given, self.index, self.options = params, given, given.index, params.options
-        self.form = form_of(params, given)
-        X, index, most = given.rows, given.index, ROWS
-        if self.form == "primal" and params.by_rows and X.shape[0] > most and X.shape[1] > MANY_DIRECTIONS:
-            few = sample_rows(X, index, most)
-            most = _ROWS_IN_MANY if in_many_directions(few.rows, few.index.offsets) else most
+        X, index, n = given.rows, given.index, given.rows.shape[0]
+        dual_only = params.kernel == "precomputed" or params.solver == "cutting-plane"
+        if params.form == "primal" and dual_only:
+            raise ValueError(
+                'solver_options["form"]="primal" needs explicit rows and solver="exchange"; '
+                f"got kernel={params.kernel!r} and solver={params.solver!r}."
+            )
+        primal = params.form == "primal" or (params.form == "auto" and n > _SMALL and not dual_only)
+        self.form = "primal" if primal or not index.in_memory else "dual"
         if self.form == "dual":
+            require_kernel_memory(n)
             self.sample = Sample.of(X, index)
-        elif params.center == "all" and index.n_tasks <= most:  # then rows of all tasks are looked at
-            self.sample = sample_rows(X, index, most, most_tasks=index.n_tasks, least=1)
         else:
-            self.sample = sample_rows(X, index, most)
-        self.settings = choose_settings(params, given, self.sample)
-        self.lambda1, self.lambda2, self.weight = lambdas_of(params, index, self.settings)
+            # with one origin that is asked for rows of all tasks are looked at
+            every = (index.n_tasks, 1) if params.center == "all" and index.n_tasks <= ROWS else ()
+            self.sample = sample_rows(X, index, ROWS, *every)
+        spread = params.by_rows and in_many_directions(self.sample.rows, self.sample.index.offsets)
+        if spread and self.form == "primal" and n > ROWS:
+            self.sample = sample_rows(X, index, _ROWS_IN_MANY, *every)
+        lambdas, share = given_lambdas(params, index), params.lambda2_share(index.n_tasks)
+        self.settings = settings = choose_settings(params, given, self.sample, spread, lambdas)
+        if settings.frame == "task":
+            lambdas = lambdas or constant_lambdas(index.n_tasks, settings.spec, settings.criterion, share)
+        else:  # all rows are one task
+            lambdas = settings.seen.lambdas or constant_lambdas(1, settings.spec, settings.criterion)
+        self.lambda1, self.lambda2 = np.broadcast_to(lambdas[0], index.n_tasks), lambdas[1]
+        self.weight = self.lambda2 * share
         if self.settings.moves is not None and not self.sample.complete:
             self._move_by_all_rows()
         self.problem = self._problem()
@@ -131,10 +148,10 @@ class Fitting:
     def _problem(self) -> Any:
         """All rows as kernel matrices, or as features with moments."""
         params, given, settings = self.params, self.given, self.settings
-        rank, landmarks = None, None
+        rank, landmarks, seen = None, None, settings.seen.view.through(settings.spec)
         if self.form == "primal":
             tasks = given.index.n_tasks if settings.frame == "task" else 1
-            rank = rank_of(settings.kernel, given.rows, params.n_components, tasks)
+            rank = rank_of(seen.kernel, given.rows, params.n_components, tasks)
             landmarks = None if rank is None else given.index.even_rows(rank, params.sizes_open)
             given = given if settings.frame == "task" else given.as_one_task(settings.moves)
         X, index, criterion = given.rows, given.index, CRITERIA[settings.criterion]()
@@ -143,7 +160,6 @@ class Fitting:
         if criterion.exchanges:
             bounds = parse_sizes(params.sizes, index.sizes, given.clusters, index.names)
         if self.form == "dual":
-            seen = settings.seen.view.through(settings.spec)
             scale, matrix = seen.centred.scale, seen.centred.matrix
             weighed = eigen_features(matrix, params.n_components) if COUPLINGS[method].of_features else None
             problem: Any = Problem(
@@ -151,9 +167,12 @@ class Fitting:
                 origin=seen,
             )  # fmt: skip
         else:
-            curved = settings.kernel.kind in KERNELS and settings.kernel.kind != "linear"
-            centres = _means_by_task(X, index) if curved and params.fit_intercept else None
-            features = feature_map(settings.kernel, X, index, landmarks, centres)
+            curved, centres = seen.kernel.kind in KERNELS and seen.kernel.kind != "linear", None
+            if curved and params.fit_intercept and not sp.issparse(X):  # sparse rows are not centred
+                plain = source_of(X, FeatureMap(Kernel("linear")), index, True)
+                centres = plain.moments(True).mean
+                centres = centres if plain.shift is None else centres + plain.shift
+            features = feature_map(seen.kernel, X, index, landmarks, centres)
             source = source_of(X, features, index, params.fit_intercept)
             moments = source.moments(params.fit_intercept)
             scale, data = moments.scale, Data(source, moments, bounds)
@@ -170,11 +189,7 @@ class Fitting:
         decides = COUPLINGS[params.method].couples_labels
         if not self.is_searched:
             rng = np.random.default_rng(0)  # what was chosen does not depend on random_state, nor do hints change that
-        if params.solver == "cutting-plane":
-            self.decision = decision_of_relaxation(params.coupling, self.index.n_tasks) if decides else None
-            self.outcome = self._relaxed(rng)
-            return
-        self.outcome = self._searched(rng)
+        self.outcome = self._relaxed(rng) if params.solver == "cutting-plane" else self._searched(rng)
         if decides and settings.frame != "task":
             moved = (
                 "each task moved by an offset of its own" if settings.moves is not None else "rows compared as they are"
@@ -185,23 +200,38 @@ class Fitting:
                 params.coupling, self.outcome, settings.question.X, settings.tried if params.sizes_open else (),
                 self.sample, self.index, self.options,
             )  # fmt: skip
-        if hints.known is None and hints.links is None:
-            return
         # which tasks those of the few rows of the outcome are
-        whole = self.is_searched and self.form == "dual"
-        few_tasks = np.arange(self.index.n_tasks) if whole else self.sample.tasks
-        few_tasks = few_tasks if settings.frame == "task" else np.zeros(1, dtype=np.int64)
+        few_tasks = self.sample.tasks if settings.frame == "task" else np.zeros(1, dtype=np.int64)
         if hints.known is not None:
             free = same_for_all_clusters(params.sizes)
             self.outcome = keep_known(self.outcome, hints.known, self.options, rng, few_tasks, free)
         if hints.links is not None:
             within_sizes = not params.sizes_open or isinstance(params.n_clusters, Mapping)
             self.outcome = keep_links(self.outcome, hints, self.options, rng, few_tasks, within_sizes)
+        point = self.outcome.point
+        if not point.converged and self.outcome.relaxation is None:  # max_cuts is no shortcoming but part of the model
+            warn_user(
+                f"fit stopped after max_iter={self.options.max_iter} rounds with the objective at {point.value:.6g} "
+                f"and still falling by more than tol={self.options.tol:g} a round; raise max_iter or tol.",
+                ConvergenceWarning,
+            )
+        if point.value < 0 and CRITERIA[settings.criterion].exchanges:
+            warn_user(
+                f"the objective came out as {point.value:.3g}, below its lowest possible value 0: lambda1="
+                f"{self.lambda1.mean():g} and lambda2={self.lambda2:g} are too small for double precision with "
+                'these features. Raise them, or set solver_options={"form": "dual"}.',
+                ConvergenceWarning,
+            )
 
     def _relaxed(self, rng: np.random.Generator) -> Outcome:
         """What cutting planes end with; labels that a user lets them start from come in the order of the input."""
         from mtclust.relaxation.cutting_plane import CuttingPlaneOptions, solve_cutting_plane, warn_if_collapsed
 
+        if self.index.n_tasks > 1 and self.params.coupling not in ("auto", "full", "none", 0, 1):
+            raise ValueError(
+                f'coupling={self.params.coupling!r} needs solver="exchange"; '
+                'cutting planes know "full", which "auto" means for them, and "none".'
+            )
         options, order = CuttingPlaneOptions.from_dict(self.params.solver_options), self.index.order
         if not isinstance(options.init, str):
             init = np.asarray(options.init)
@@ -212,38 +242,45 @@ class Fitting:
 
     def _searched(self, rng: np.random.Generator) -> Outcome:
         """What the choice has found, on all rows, or a search of its own."""
-        few, bounds = self.settings.outcome, self.problem.bounds
+        settings, sample, options, bounds = self.settings, self.sample, self.options, self.problem.bounds
         if self.is_searched and self.form == "dual":
-            return solve(self.problem, self.options, rng)
+            return solve(self.problem, options, rng)
+        few = settings.outcome
         if few is None or not (bounds.interchangeable() or bounds.movable):  # a table of sizes
-            few = self._searched_on_few(rng)
-        rng = np.random.default_rng(0)  # what was chosen does not depend on random_state
-        if self.settings.frame != "task":
-            return self._in_common_frame(few, rng)
-        return few if self.sample.complete and self.form == "dual" else self._carried(few, rng)
-
-    def _searched_on_few(self, rng: np.random.Generator) -> Outcome:
-        """The search on the rows of the sample, with less effort: all rows descend from its end."""
-        settings, sample, options = self.settings, self.sample, self.options
-        few = settings.question.problem(settings.spec, settings.criterion)
-        bounds = self.problem.bounds.restrict(sample.tasks)
-        part = proportional(bounds, self.index.sizes[sample.tasks], sample.index.sizes)
-        starts = options.single_task_n_init or options.n_init
-        many = sample.index.sizes.max() <= LEAST_ROWS  # tasks, so that restarts would cost more than they gain
-        n_init = 1 if many else max(min(options.n_init, 2), options.n_init // EFFORT)
-        rough = replace(options, n_init=n_init, single_task_n_init=starts, tol=ROUGH * options.tol, polish=False)
-        return solve(few.with_bounds(part), rough, rng)
+            # on the rows of the sample, with less effort: all rows descend from its end
+            problem = settings.question.problem(settings.spec, settings.criterion)
+            part = proportional(bounds.restrict(sample.tasks), self.index.sizes[sample.tasks], sample.index.sizes)
+            many = sample.index.sizes.max() <= LEAST_ROWS  # tasks, so that restarts would cost more than they gain
+            n_init = 1 if many else max(min(options.n_init, 2), options.n_init // EFFORT)
+            rough = replace(options, n_init=n_init, starts=options.n_init, tol=ROUGH * options.tol, polish=False)
+            few = solve(problem.with_bounds(part), rough, rng)
+        if self.form == "primal":
+            return self._carried(few, np.random.default_rng(0))  # what was chosen does not depend on random_state
+        if settings.frame == "task":
+            return few
+        single = few.point  # the tasks alone keep the best labels that each has
+        if settings.apart is not None:
+            single = replace(single, fit=replace(single.fit, labels=settings.apart))
+        return replace(few, single=single, similarity=np.eye(self.index.n_tasks))
 
     def _carried(self, few: Outcome, rng: np.random.Generator) -> Outcome:
         """Labels of a sample carried to all rows; with sizes open they stay, or else they descend from there."""
         sample, problem, index, options = self.sample, self.problem, self.index, self.options
+        m, similarity = index.n_tasks, np.eye(index.n_tasks)
+        if self.settings.frame != "task":  # all rows are one task, in the order of the tasks
+            where = sample.positions_in(index)
+            order = np.argsort(where)
+            problem = problem.with_bounds(free_bounds(np.diff(problem.offsets), few.problem.bounds.present))
+            begun = problem.carried_labels([where[order]], few.point.labels[order], problem.uncoupled())
+            point = self._followed(problem, begun, rng)
+            return Outcome(problem, point, point, similarity, few)  # one model for all says nothing of how tasks differ
         if not few.problem.coupling.learns:  # whatever the method is, tasks apart were chosen
             problem = problem.alone()
-        positions, labels, seen = self._of_every_task(few.point.labels)
+        positions, labels = self._of_every_task(few.point.labels)
         small = not problem.coupling.learns and sample.index.sizes.max() < _ROWS_ALONE and not problem.bounds.movable
         if self.is_searched and small:  # every task is a search of its own
             wanted = np.minimum(index.sizes, _ROWS_ALONE)
-            positions = index.first_rows(np.arange(index.n_tasks), wanted)
+            positions = index.first_rows(np.arange(m), wanted)
             starts = max(1, min(options.n_init, 8, int(index.sizes.max()) // problem.bounds.n_clusters))
             labels = problem.starts(positions, starts, int(rng.integers(2**31)))
         counts = np.stack([np.bincount(part, minlength=few.problem.bounds.n_clusters) for part in labels])
@@ -251,9 +288,12 @@ class Fitting:
             problem = problem.with_bounds(problem.bounds.fitted_to(counts).fixed())
         else:
             problem = problem.with_bounds(bounds_of_labels(np.diff(problem.offsets), counts, self.given.clusters))
-        Z = problem.uncoupled()
-        if problem.couples_labels:
-            Z = _coupling_of_all(few.point.Z, seen)
+        Z = few.point.Z if problem.couples_labels else problem.uncoupled()
+        if problem.couples_labels and len(Z) < m:  # tasks that are not in the sample are like the mean of those
+            own, rest = np.mean(Z.diagonal()), (Z.sum() - np.trace(Z)) / max(len(Z) * (len(Z) - 1), 1)
+            Z = np.full((m, m), max(rest, 0.0))
+            Z.flat[:: m + 1] = own
+            Z /= np.trace(Z)
         begun = problem.carried_labels(positions, np.concatenate(labels), Z)
         if self.is_searched:
             begun, similarity = problem.matched(begun)
@@ -272,23 +312,8 @@ class Fitting:
             alone = apart.carried_labels(positions, np.concatenate(single), apart.uncoupled())
             if self.is_searched:
                 alone = apart.descend(alone, rng, options.effort("single tasks", learn=False, max_iter=2))
-        similarity = np.eye(index.n_tasks)
         similarity[np.ix_(sample.tasks, sample.tasks)] = few.similarity
         return Outcome(problem, point, alone, similarity, few)
-
-    def _in_common_frame(self, few: Outcome, rng: np.random.Generator) -> Outcome:
-        """All rows as one task, in the order of the tasks; the tasks alone keep the best labels that each has."""
-        pooled, point, apart = few.problem, few.point, self.settings.apart
-        similarity = np.eye(self.index.n_tasks)  # one model for all says nothing of how tasks differ
-        if not self.sample.complete:
-            pooled, apart = self.problem, None
-            pooled = pooled.with_bounds(free_bounds(np.diff(pooled.offsets), few.problem.bounds.present))
-            positions = self.sample.positions_in(self.index)
-            first = np.argsort(positions)
-            carried = pooled.carried_labels([positions[first]], few.point.labels[first], pooled.uncoupled())
-            point = self._followed(pooled, carried, rng)
-        single = point if apart is None else Point(Fit(apart, few.point.fit.at, few.problem.bounds), point.value)
-        return Outcome(pooled, point, single, similarity, None if self.sample.complete else few)
 
     def _followed(self, problem: Any, begun: Point, rng: np.random.Generator) -> Point:
         """All rows as the models of all rows have them, once: going on would leave what was chosen."""
@@ -301,19 +326,15 @@ class Fitting:
         numbers = np.minimum(self.index.sizes[tasks], _ROWS_ALONE)
         return Sample.of(self.given.rows, self.index, tasks, numbers)
 
-    def _of_every_task(self, labels: Labels) -> tuple[list[Labels], list[Labels], Labels]:
-        """Positions of some rows of every task, their labels, and the place of every task in the sample or −1.
+    def _of_every_task(self, labels: Labels) -> tuple[list[Labels], list[Labels]]:
+        """Positions of some rows of every task, and their labels.
 
         Rows of tasks that are not in the sample are labelled by one model of all its rows, each around its task's mean.
         """
         sample, m = self.sample, self.index.n_tasks
-        seen = np.full(m, -1)
-        seen[sample.tasks] = np.arange(len(sample.tasks))
-        positions: list[Any] = [None] * m
-        found: list[Any] = [None] * m
-        for task, part, rows in zip(sample.tasks, sample.positions, sample.index.slices()):
-            positions[task], found[task] = part, labels[rows]
-        others = np.flatnonzero(seen < 0)
+        parts = zip(sample.tasks.tolist(), sample.positions, sample.index.slices())
+        found = {task: (part, labels[rows]) for task, part, rows in parts}
+        others = np.setdiff1d(np.arange(m), sample.tasks)
         if len(others):
             question = self.settings.question
             centred = _dense(question.view.centred_rows[0])
@@ -324,15 +345,17 @@ class Fitting:
             teacher = modelled(one, self.settings.spec, labels, SearchOptions())
             model: Any = teacher.problem.decision(teacher.point)
             few = self._some_rows(others)
-            for task, part, rows in zip(others, few.positions, few.index.slices()):
+            for task, part, rows in zip(others.tolist(), few.positions, few.index.slices()):
                 own = _dense(few.rows[rows])
-                positions[task], found[task] = part, model.clusters(own - own.mean(axis=0))
-        return positions, found, seen
+                found[task] = part, model.clusters(own - own.mean(axis=0))
+        return [found[task][0] for task in range(m)], [found[task][1] for task in range(m)]
 
     # -- the attributes ------------------------------------------------------------------------------------------------
 
     def store(self, estimator: AfterFit, n_clusters: NumberOfClusters | None) -> None:
         """Set the attributes of a fitted estimator; ``n_clusters`` says how their number was chosen, where it was."""
+        from mtclust.estimators.new_task import FeatureKept, KernelKept
+
         index, bounds, settings, outcome = self.index, self.problem.bounds, self.settings, self.outcome
         # which of many equal namings the search ends in is chance
         free = outcome.relaxation is None and not outcome.named and (bounds.interchangeable() or bounds.movable)
@@ -341,11 +364,10 @@ class Fitting:
         )
         if new_ids is not None:
             outcome = self.outcome = _renamed(outcome, new_ids)
-        self._warn_of_search()
         problem, point = outcome.problem, outcome.point
         model, moves, counts = problem.decision(point), settings.moves, problem.class_counts(point)
         if settings.frame == "task":
-            kept = problem.kept(point)
+            kept: Any = KernelKept.of(problem, point) if self.form == "dual" else FeatureKept.of(problem, point)
         else:  # one model for all tasks
             counts = counts_by_task(point.labels, index.offsets, bounds.n_clusters)
             rows = None if moves is None else settings.question.view.as_one_task(moves[self.sample.tasks]).rows
@@ -386,8 +408,12 @@ class Fitting:
             chosen_on=None if sample.complete else f"{sample.rows.shape[0]} rows of {sample.index.n_tasks} tasks",
             task_similarity=outcome.similarity,
         )
-        if outcome.relaxation is not None:
-            self._store_relaxation(estimator)
+        relaxation, in_order = outcome.relaxation, index.to_input_order
+        if relaxation is not None:
+            estimator.relaxed_labels_, estimator.init_labels_ = in_order(relaxation.codes), in_order(relaxation.start)
+            estimator.mixture_weights_, estimator.lower_bound_ = relaxation.weights, relaxation.lower_bound
+            for entry in point.history:
+                entry["labels"] = in_order(entry["labels"])
         self._store_confidence(estimator)
 
     def _store_confidence(self, estimator: AfterFit) -> None:
@@ -404,52 +430,10 @@ class Fitting:
         far = (index, rows[index.order], estimator._model.kernel) if stored else None
         estimator._later = (sample, index.columns, labels), far
 
-    def _warn_of_search(self) -> None:
-        """Say that a search did not converge, or that its objective cannot be right."""
-        point, settings = self.outcome.point, self.settings
-        if not point.converged and self.outcome.relaxation is None:  # max_cuts is no shortcoming but part of the model
-            warn_user(
-                f"fit stopped after max_iter={self.options.max_iter} rounds with the objective at {point.value:.6g} "
-                f"and still falling by more than tol={self.options.tol:g} a round; raise max_iter or tol.",
-                ConvergenceWarning,
-            )
-        if point.value < 0 and CRITERIA[settings.criterion].exchanges:
-            warn_user(
-                f"the objective came out as {point.value:.3g}, below its lowest possible value 0: lambda1="
-                f"{self.lambda1.mean():g} and lambda2={self.lambda2:g} are too small for double precision with "
-                'these features. Raise them, or set solver_options={"form": "dual"}.',
-                ConvergenceWarning,
-            )
-
-    def _store_relaxation(self, estimator: AfterFit) -> None:
-        """Set the attributes of the relaxation."""
-        relaxation, in_order = self.outcome.relaxation, self.index.to_input_order
-        estimator.relaxed_labels_, estimator.init_labels_ = in_order(relaxation.codes), in_order(relaxation.start)
-        estimator.mixture_weights_, estimator.lower_bound_ = relaxation.weights, relaxation.lower_bound
-        estimator.history_ = [
-            entry | {"labels": in_order(entry["labels"])} if "labels" in entry else entry
-            for entry in self.outcome.point.history
-        ]
-
 
 def judged_rows(rows: Any, index: TaskIndex) -> Sample:
     """The rows that separation is taken of, copied; of very many a sample."""
     return Sample.of(rows, index) if rows.shape[0] <= _JUDGED_ROWS else sample_rows(rows, index, ROWS)
-
-
-def form_of(params: Params, given: Input) -> str:
-    """Kernel matrices ("dual", if memory holds them) or features ("primal")."""
-    n, form = given.rows.shape[0], params.form
-    dual_only = params.kernel == "precomputed" or params.solver == "cutting-plane"
-    if form == "primal" and dual_only:
-        raise ValueError(
-            'solver_options["form"]="primal" needs explicit rows and solver="exchange"; '
-            f"got kernel={params.kernel!r} and solver={params.solver!r}."
-        )
-    if not given.index.in_memory or form == "primal" or (form == "auto" and n > _SMALL and not dual_only):
-        return "primal"
-    require_kernel_memory(n)
-    return "dual"
 
 
 def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: Labels) -> tuple[Array, Array]:
@@ -465,25 +449,6 @@ def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: Labels
 
 def _dense(rows: Any) -> Array:
     return rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
-
-
-def _coupling_of_all(Z: Array, seen: Labels) -> Array:
-    """Ω of all tasks from that of some of them: the others are like the mean of these."""
-    if len(Z) == len(seen):
-        return Z
-    own, rest = float(np.mean(Z.diagonal())), float((Z.sum() - np.trace(Z)) / max(len(Z) * (len(Z) - 1), 1))
-    found = np.full((len(seen), len(seen)), max(rest, 0.0))
-    found.flat[:: len(seen) + 1] = own
-    return found / np.trace(found)
-
-
-def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
-    """Mean row of every task (m × d), wherever the rows are; None for sparse rows, which are not centred."""
-    if sp.issparse(X):
-        return None
-    source = source_of(X, FeatureMap(Kernel("linear")), index, True)
-    mean = source.moments(True).mean
-    return mean if source.shift is None else mean + source.shift
 
 
 def _renamed(outcome: Outcome, new_ids: Labels) -> Outcome:

@@ -1,7 +1,13 @@
-"""Clustering a task that was not in ``fit``, with everything learned so far held fixed.
+"""What a fit keeps for later tasks and for files, and clustering a task that was not in ``fit``: ``fit_task``.
 
-The new task's labels and the enlarged (m+1)×(m+1) coupling are found by the same descent, in which only the new task's
-labels may change.
+With kernel matrices a fit keeps its rows, but no matrix between them; with explicit features moments and class vectors,
+no rows. A task that was not in the fit becomes the last of m + 1 tasks of a problem in which only its labels may
+change; the enlarged (m+1)×(m+1) coupling is found by the same descent. λ₂ is scaled by m/(m+1): with Ω shrunk by the
+same factor the models of the known tasks stay what they were, and the new task begins as their equal.
+
+Rows fewer than the features they have fit any labels, so that neither criterion can tell which are right. A task with
+far fewer rows than the others borrows: its labels are predicted from those of all other tasks. In a common frame the
+one model labels rows of any task, aligned with the others where those are.
 """
 
 from __future__ import annotations
@@ -10,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.linalg as sla
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
@@ -17,19 +24,168 @@ from sklearn.utils.validation import check_array
 from mtclust.choose.views import is_wide
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.criterion import CRITERIA
-from mtclust.core.labels import neutral_bounds, parse_sizes, same_for_all_clusters
-from mtclust.core.model import CommonKept, DecisionModel, probabilities
+from mtclust.core.criterion import CRITERIA, indicators
+from mtclust.core.kernels import Kernel, centre_kernel, eigen_features
+from mtclust.core.labels import SizeBounds, neutral_bounds, parse_sizes, same_for_all_clusters
+from mtclust.core.model import CommonKept, DecisionModel, KernelOrigin, probabilities
 from mtclust.core.order import content_order
+from mtclust.core.tasks import even_positions
 from mtclust.core.validation import generator_of
 from mtclust.estimators.fit import correlation
-from mtclust.search.new_task import cluster_new_task
+from mtclust.rows.features import FeatureMap
+from mtclust.rows.moments import Data, Moments
+from mtclust.rows.source import TableRows
+from mtclust.search.all_rows import AllRows, rows_at
+from mtclust.search.problem import Method, Point, Problem, SearchOptions
+from mtclust.search.recipe import first_relationship
 from mtclust.util.system import one_blas_thread
 
 if TYPE_CHECKING:
     from mtclust.estimators.after_fit import AfterFit
 
 Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+#: a task is small if it has at most this share of the rows of the median task
+SMALL_SHARE = 0.3
+#: ridge of the regression on the other tasks that labels a small task
+_RIDGE = 0.001
+#: rows of a new task that are searched, of more
+_SEARCHED = 600
+
+
+@dataclass(frozen=True)
+class KernelKept:
+    """Of a fit with kernel matrices: its rows and labels, sorted by task."""
+
+    kernel: Kernel
+    rows: Any  # None for a precomputed kernel (N × d)
+    offsets: NDArray[np.int64]  # (m + 1,)
+    scale: float  # mean diagonal that the centred kernel was divided by
+    centred: bool  # whether features were centred within tasks
+    labels: NDArray[np.int64]  # (N,)
+    bounds: SizeBounds
+    method: Method
+    lambda1: Array  # (m,)
+    lambda2: float
+    rank: int | None = None  # of the features that D weighs
+    centred_rows: bool = False  # whether the rows of every task have its mean taken off
+    criterion: str = "J"  # a key of CRITERIA
+
+    @classmethod
+    def of(cls, problem: Problem, point: Point) -> KernelKept:
+        assert problem.origin is not None
+        origin, centred, features = problem.origin, problem.origin.centred, problem.features
+        return cls(
+            origin.kernel, None if origin.kernel.kind == "precomputed" else origin.rows, problem.offsets, centred.scale,
+            centred.centred, point.labels, problem.bounds.fitted(point.labels, problem.offsets), problem.method,
+            problem.lambda1, problem.lambda2, None if features is None else features.rank, origin.centres is not None,
+            problem.criterion.name,
+        )  # fmt: skip
+
+    def beginning(
+        self, rows: Any, bounds: SizeBounds, options: SearchOptions, rng: np.random.Generator
+    ) -> tuple[Problem, list[Labels], Labels]:
+        """All tasks with the new one as the last, labels that this one can begin with, and those of the known rows.
+
+        ``bounds`` are those of the new task.
+        """
+        if sp.issparse(self.rows) and not sp.issparse(rows):
+            rows = sp.csr_matrix(rows)
+        elif sp.issparse(rows) and not sp.issparse(self.rows):
+            rows = rows.toarray()
+        mean = rows.mean(axis=0, keepdims=True) if self.centred_rows else None
+        both = [self.rows, rows if mean is None else rows - mean]
+        everything: Any = sp.vstack(both, format="csr") if sp.issparse(rows) else np.concatenate(both)
+        n, m = rows.shape[0], len(self.offsets) - 1
+        offsets = np.append(self.offsets, self.offsets[-1] + n)
+        raw = self.kernel(everything, everything)
+        centred = centre_kernel(raw, offsets, self.centred, scale=self.scale)
+        weight = self.lambda2 * m / (m + 1)
+        features = None
+        if COUPLINGS[self.method].of_features:
+            features = eigen_features(centred.matrix, self.rank)
+            weight *= features.rank / (self.rank or 1)
+        lambda1 = np.append(self.lambda1, self.lambda1.mean())
+        problem = Problem(
+            centred.matrix, offsets, joined_bounds(self.bounds, bounds), lambda1, weight, self.method, features,
+            CRITERIA[self.criterion](),
+            origin=KernelOrigin(self.kernel, everything, centred, np.arange(len(raw)), last_centre(mean, m)),
+        )  # fmt: skip
+        block = np.ascontiguousarray(centred.matrix[offsets[m] :, offsets[m] :])
+        alone = Problem(
+            block, np.array([0, n]), bounds, self.lambda1.mean(keepdims=True), m * self.lambda2, "independent",
+            criterion=problem.criterion,
+        )  # fmt: skip
+        return problem, alone.starts(options, rng)[0], self.labels
+
+
+def last_centre(mean: Array | None, n_known: int) -> Array | None:
+    """What is taken off rows of the new task, the last; the known tasks are not asked about any more."""
+    return None if mean is None else np.vstack([np.zeros((n_known, mean.shape[1])), mean])
+
+
+def joined_bounds(known: SizeBounds, new: SizeBounds) -> SizeBounds:
+    """Bounds of the known tasks and, last, of the new one."""
+    lower, upper = np.vstack([known.lower, new.lower]), np.vstack([known.upper, new.upper])
+    return SizeBounds(lower, upper, movable=known.movable and new.interchangeable())
+
+
+@dataclass(frozen=True)
+class FeatureKept:
+    """Of a fit with explicit features: no rows, only moments and class vectors of the tasks."""
+
+    features: FeatureMap
+    moments: Moments
+    b: Array  # 2Φ_iᵀY_i/n_i (m × r × C)
+    counts: NDArray[np.int64]  # cluster sizes (m × C)
+    bounds: SizeBounds
+    method: Method
+    lambda1: Array  # (m,)
+    lambda2: float
+    centred: bool
+    criterion: str = "J"  # a key of CRITERIA
+
+    @classmethod
+    def of(cls, problem: AllRows, point: Point) -> FeatureKept:
+        assert problem.features is not None
+        own = problem.data.moments
+        return cls(
+            problem.features, own, point.fit.b, problem.class_counts(point), problem.bounds, problem.method,
+            problem.lambda1, problem.lambda2, not np.any(own.total), problem.criterion.name,
+        )  # fmt: skip
+
+    def beginning(
+        self, rows: Any, bounds: SizeBounds, options: SearchOptions, rng: np.random.Generator
+    ) -> tuple[AllRows, list[Labels], Labels]:
+        """As with kernel matrices; rows of the known tasks are gone, their labels are in the class vectors."""
+        m, criterion = self.moments.n_tasks, CRITERIA[self.criterion]()
+        mean = None if self.features.centres is None else rows.mean(axis=0, keepdims=True)
+        table = self.features(rows if mean is None else rows - mean)
+        source = TableRows(table, np.array([0, len(table)]))
+        source = source.kept_near_zero() if self.centred else source
+        new = source.moments(self.centred, self.moments.scale or None)
+        ridge = self.lambda1.mean(keepdims=True), m * self.lambda2
+        alone = AllRows(Data(source, new, bounds), "independent", *ridge, criterion=criterion)
+        positions = [even_positions(len(table), _SEARCHED)]
+        few = rows_at(alone.data, positions)
+        Phi = few.moments.centred(0, few.source.take(0, np.arange(len(positions[0]))))
+        exact = Problem(Phi @ Phi.T, few.source.offsets, few.bounds, *ridge, "independent", criterion=criterion)
+        starts = [
+            np.asarray(alone.carried_labels(positions, labels, np.ones((1, 1))).labels, dtype=np.int64)
+            for labels in exact.starts(options, rng)[0][:1]
+        ]
+        # rows of the known tasks are gone: they have none here
+        offsets = np.append(np.zeros(m + 1, dtype=np.int64), len(table))
+        shift = None if source.shift is None else np.vstack([np.zeros((m, source.n_features)), source.shift])
+        data = Data(
+            replace(source, offsets=offsets, shift=shift), self.moments.joined(new), joined_bounds(self.bounds, bounds)
+        )
+        problem = AllRows(
+            data, self.method, np.append(self.lambda1, self.lambda1.mean()), self.lambda2 * m / (m + 1),
+            replace(self.features, centres=last_centre(mean, m)), criterion, gone=(self.b, self.counts),
+        )  # fmt: skip
+        return problem, starts, np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -87,8 +243,8 @@ class NewTask:
 
 
 def cluster_task(model: AfterFit, X: Any, sizes: Any) -> NewTask:
-    """``fit_task`` of a fitted estimator."""
-    kept, params = model._kept, model._read_params()
+    """``fit_task`` of a fitted estimator; the new task is the last of its problem."""
+    kept, params, temperature = model._kept, model._read_params(), model._model.temperature
     given: Any = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=model)
     if model.kernel == "precomputed":
         raise ValueError(
@@ -100,39 +256,44 @@ def cluster_task(model: AfterFit, X: Any, sizes: Any) -> NewTask:
         hint = " Leave the task column out: all rows are of the new task." if got == expected + 1 else ""
         raise ValueError(f"X has {got} features, but {type(model).__name__} was fitted on {expected}.{hint}")
     given = given.toarray() if sp.issparse(given) and not is_wide(given) else given
-    n = given.shape[0]
-    order = content_order(given).of_rows(np.zeros(n, dtype=np.int64)) if params.by_rows else np.arange(n)
-    rows = given[order]
+    n, m, C = given.shape[0], len(model.tasks_), model.n_clusters_
     if sizes is None:
         sizes = model.sizes if same_for_all_clusters(model.sizes) else "auto"
+    sizes_open = isinstance(sizes, str) and sizes == "auto"  # then random_state has no effect, as in fit
+    bounds = parse_sizes(sizes, [n], C)
     if isinstance(kept, CommonKept):
-        return _by_common_model(model, kept, given, sizes)
-    open_sizes = isinstance(sizes, str) and sizes == "auto"  # then random_state has no effect, as in fit
-    bounds = parse_sizes(sizes, [n], model.n_clusters_)
-    if open_sizes and not CRITERIA[kept.criterion].exchanges:
-        bounds = neutral_bounds(np.array([n]), np.array([model.n_clusters_]))
-    rng = np.random.default_rng(0) if open_sizes else generator_of(model.random_state)
+        decision = replace(kept.model_of_new_task(given), temperature=temperature)
+        scores = decision.scores(given, np.zeros(n, dtype=np.int64))
+        labels = scores.argmax(axis=1)
+        if not sizes_open:
+            labels = assign(-scores, bounds.lower[0], bounds.upper[0])
+            decision = replace(decision, present=bounds.present)
+        coupled = COUPLINGS[params.method_of(m + 1)].couples_labels
+        covariance, row = (np.full((m + 1, m + 1), 1.0 / (m + 1)), np.ones(m + 1)) if coupled else (None, None)
+        return NewTask(labels, covariance, row, float("nan"), decision, given.shape[1])
+    if sizes_open and not CRITERIA[kept.criterion].exchanges:
+        bounds = neutral_bounds(np.array([n]), np.array([C]))
+    rng = np.random.default_rng(0) if sizes_open else generator_of(model.random_state)
     options = replace(params.options, n_jobs=None)
+    order = content_order(given).of_rows(np.zeros(n, dtype=np.int64)) if params.by_rows else np.arange(n)
     with one_blas_thread():
-        problem, point = cluster_new_task(kept, rows, bounds, options, rng)
-        covariance = point.Z if COUPLINGS[problem.method].couples_labels else None
+        problem, starts, known = kept.beginning(given[order], bounds, options, rng)
+        begun = problem.point(np.concatenate([known, starts[0]]), problem.uncoupled())
+        begun, similarity = problem.matched(begun, m)
+        Z = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
+        if isinstance(problem, Problem):
+            problem = replace(problem, proposed=[*([] for _ in range(m)), starts[: options.n_init]])
+        point = problem.descend(problem.continued(begun, Z), rng, options.effort("new task", tasks=[m]))
+        small = problem.couples_labels and n <= SMALL_SHARE * np.median(np.diff(problem.offsets))
+        if small and isinstance(problem, Problem) and problem.kernel.diagonal().max() > 0:
+            N = len(known)
+            z, system = indicators(known, C), problem.kernel[:N, :N] + 0.5 * N * _RIDGE * np.eye(N)
+            mean = z.mean(axis=0)
+            scores = problem.kernel[N:, :N] @ sla.solve(system, z - mean, assume_a="pos") + mean
+            labels = assign(-scores, problem.bounds.lower[m], problem.bounds.upper[m])
+            point = problem.point(np.concatenate([known, labels]), point.Z)
+        covariance = point.Z if problem.couples_labels else None
         row = None if covariance is None else correlation(covariance)[-1]
         labels = problem.labels_of(point)[-1][np.argsort(order)]
-        decision = replace(problem.decision(point), temperature=model._model.temperature)
-        return NewTask(labels, covariance, row, point.value, decision, rows.shape[1])
-
-
-def _by_common_model(model: AfterFit, kept: CommonKept, rows: Any, sizes: Any) -> NewTask:
-    """In a common frame the one model labels rows of any task, aligned with the others where those are."""
-    common = replace(kept.model_of_new_task(rows), temperature=model._model.temperature)
-    m = len(kept.bounds.lower) + 1
-    first = np.zeros(rows.shape[0], dtype=np.int64)
-    if isinstance(sizes, str) and sizes == "auto":
-        labels = common.scores(rows, first).argmax(axis=1)
-    else:
-        bounds = parse_sizes(sizes, [rows.shape[0]], model.n_clusters_)
-        labels = assign(-common.scores(rows, first), bounds.lower[0], bounds.upper[0])
-        common = replace(common, present=bounds.present)
-    coupled = COUPLINGS[model._read_params().method_of(m)].couples_labels
-    covariance, row = (np.full((m, m), 1.0 / m), np.ones(m)) if coupled else (None, None)
-    return NewTask(labels, covariance, row, float("nan"), common, rows.shape[1])
+        decision = replace(problem.decision(point), temperature=temperature)
+        return NewTask(labels, covariance, row, point.value, decision, given.shape[1])

@@ -25,10 +25,10 @@ from mtclust.core.kernels import Kernel
 from mtclust.core.labels import SizeBounds, one_per_task, parse_sizes
 from mtclust.core.model import CommonKept, DecisionModel
 from mtclust.core.tasks import plain_ids
+from mtclust.estimators.new_task import FeatureKept, KernelKept
 from mtclust.estimators.stability import Stability
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Moments
-from mtclust.search.new_task import FeatureKept, KernelKept
 
 Sizes = dict[str, int]
 #: so many values that Python cannot tell apart by their hash make a dictionary slow; by chance there are one or two

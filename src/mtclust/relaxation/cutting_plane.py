@@ -262,7 +262,7 @@ def starting_labels(problem: Problem, init: Any, rng: np.random.Generator) -> La
         return _checked(np.asarray(init), problem)
     parts, C = [], problem.n_clusters
     for task in range(problem.n_tasks):
-        rows = problem.rows(task)
+        rows = problem.coupling.slices[task]
         lower, upper = problem.bounds.lower[task], problem.bounds.upper[task]
         block = problem.kernel[rows, rows]
         n = len(block)

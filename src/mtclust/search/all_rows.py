@@ -235,16 +235,6 @@ class AllRows(Coupled):
                 result[first + begin : first + end] = np.where(self.bounds.present[task], scores, -np.inf)
         return result
 
-    def kept(self, point: Point) -> Any:
-        from mtclust.search.new_task import FeatureKept
-
-        assert self.features is not None
-        own = self.data.moments
-        return FeatureKept(
-            self.features, own, point.fit.b, self.class_counts(point), self.bounds, self.method, self.lambda1,
-            self.lambda2, not np.any(own.total), self.criterion.name,
-        )  # fmt: skip
-
     def decision(self, point: Point) -> DecisionModel:
         """The model that scores new rows."""
         assert self.features is not None

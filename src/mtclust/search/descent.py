@@ -188,7 +188,7 @@ def exchange_until_stable(problem: Problem, point: Point, tasks: Sequence[int], 
             break
         changed = []
         for task in waiting:
-            rows = problem.rows(task)
+            rows = problem.coupling.slices[task]
             labels = fit.labels[rows].copy()
             term = problem.criterion.term(fit.at, task, codes)
             lower, upper = fit.bounds.lower[task], fit.bounds.upper[task]
@@ -208,7 +208,7 @@ def permute(problem: Problem, point: Point, tasks: Sequence[int]) -> None:
     for task in tasks:
         if problem.free[task] is not None:  # known rows name its clusters
             continue
-        rows = problem.rows(task)
+        rows = problem.coupling.slices[task]
         cost = problem.criterion.term(fit.at, task, codes).cost_of_names(fit.labels[rows])
         counts = np.bincount(fit.labels[rows], minlength=problem.n_clusters)
         new_ids = best_relabelling(-cost, fit.bounds, task, counts)
@@ -223,7 +223,7 @@ def transfer(problem: Problem, point: Point, order: NDArray[np.int64], seed: NDA
     fit, codes = point.fit, problem.codes(point.labels)
     alpha = fit.at.alpha(codes) if problem.couples_labels else None
     for task in order.tolist():
-        rows = problem.rows(task)
+        rows = problem.coupling.slices[task]
         term = problem.criterion.term(fit.at, task, codes, alpha)
         best = term.value(fit.labels[rows]) - ROUNDING * abs(point.value)
         chosen = None
@@ -246,7 +246,7 @@ def proposals(problem: Problem, point: Point, task: int, term: Term, alpha: Arra
 
     Each once, and none that the task has already. Rows that are held keep the labels they have.
     """
-    fit, rows, free = point.fit, problem.rows(task), problem.free[task]
+    fit, rows, free = point.fit, problem.coupling.slices[task], problem.free[task]
     found = {fit.labels[rows].tobytes(): fit.labels[rows]}
 
     def add(labels: Labels) -> None:
@@ -266,7 +266,7 @@ def proposals(problem: Problem, point: Point, task: int, term: Term, alpha: Arra
             nearness = np.abs(point.Z[task, others]) / np.sqrt(point.Z.diagonal()[others])
             others = np.sort(others[np.argsort(-nearness, kind="stable")[:_SENDERS]])
         for other in others.tolist():
-            scores = problem.kernel[rows, problem.rows(other)] @ alpha[problem.rows(other)]
+            scores = problem.kernel[rows, problem.coupling.slices[other]] @ alpha[problem.coupling.slices[other]]
             add(assign(-scores, lower, upper))
     for labels in problem.proposed[task] if problem.proposed is not None else ():
         if term.linear_term is None or free is not None:

@@ -35,8 +35,6 @@ Labels = NDArray[np.int64]
 #: (by D, DMTFC) or "independent"
 Method = str
 
-#: random starts of every task alone, where the options do not say how many
-SINGLE_TASK_STARTS = 40
 #: digits of a kernel that tell tasks apart
 _DIGITS = 6
 #: D is given in the coordinates of X (linear kernel) up to this many columns; beyond, in those of the eigen-features
@@ -83,7 +81,7 @@ class SearchOptions:
     """How hard to search."""
 
     n_init: int = 8  # labellings of every task that enter the coupled search; 1 stands for no restarts
-    single_task_n_init: int | None = None  # random starts of every task alone; by default what suits the problem
+    starts: int = 40  # random labels that every task alone begins with
     max_iter: int = 40  # of one descent
     tol: float = 1e-4  # of one descent
     n_jobs: int | None = None  # threads for starts and restarts
@@ -134,7 +132,7 @@ class Coupled(ABC):
     def labels_of(self, point: Point) -> list[Labels]:
         """What every task has at a point."""
         labels = np.asarray(point.labels, dtype=np.int64)
-        return [labels[a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:])]
+        return [labels[rows] for rows in self.coupling.slices]
 
     def in_input_coordinates(self, D: Array) -> Array:
         """D as it is given to users: of the columns of X, where the features are not they."""
@@ -207,15 +205,12 @@ class Problem(Coupled):
             self._last[:] = [last]
         return last
 
-    def rows(self, task: int) -> slice:
-        return slice(int(self.offsets[task]), int(self.offsets[task + 1]))
-
     @cached_property
     def free(self) -> list[Labels | None]:
         """The rows of every task whose labels may change; None where these are all."""
         if self.held is None:
             return [None] * self.n_tasks
-        parts = [self.held[self.rows(task)] for task in range(self.n_tasks)]
+        parts = [self.held[rows] for rows in self.coupling.slices]
         return [np.flatnonzero(~held) if held.any() else None for held in parts]
 
     def codes(self, labels: Labels) -> Array:
@@ -235,8 +230,8 @@ class Problem(Coupled):
         """For every task labels that it can begin with, best first; under a coupling Z, or every task alone."""
         first = int(rng.integers(2**31))
         # a seed follows from the rows of a task, not from its name or place
-        parts = [self.kernel[a:b, a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:])]
-        kernels, ridge, n_init = parts, self.coupling.ridge, options.single_task_n_init or SINGLE_TASK_STARTS
+        parts = [self.kernel[rows, rows] for rows in self.coupling.slices]
+        kernels, ridge, n_init = parts, self.coupling.ridge, options.starts
         if Z is not None:
             kernels, ridge = [K for _, K in self.coupling.kernels(Z)], np.ones(self.n_tasks)
             n_init = options.n_init
@@ -268,16 +263,12 @@ class Problem(Coupled):
 
     def seeded(self, task: int, start: Labels, Z: Array) -> Point:
         """The point in which all tasks are labelled through the model of one."""
-        rows = self.rows(task)
-        alone = self.alone()
+        alone, slices = self.alone(), self.coupling.slices
         alpha = alone.at(alone.uncoupled()).block(task) @ self.codes(start)
         labels = np.empty(len(self.kernel), dtype=np.int64)
-        for other in range(self.n_tasks):
-            if other == task:
-                labels[rows] = start
-                continue
-            scores = self.kernel[self.rows(other), rows] @ alpha
-            labels[self.rows(other)] = assign(-scores, self.bounds.lower[other], self.bounds.upper[other])
+        for other, (rows, lower, upper) in enumerate(zip(slices, self.bounds.lower, self.bounds.upper)):
+            scores = self.kernel[rows, slices[task]] @ alpha if other != task else None
+            labels[rows] = start if scores is None else assign(-scores, lower, upper)
         return self.point(labels, Z)
 
     def closed_form(self, point: Point) -> Array:
@@ -300,7 +291,7 @@ class Problem(Coupled):
         return class_mean_products(self.kernel, self.offsets, point.labels, self.n_clusters)
 
     def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
-        labels = np.concatenate([ids[point.labels[self.rows(i)]] for i, ids in enumerate(new_ids)])
+        labels = np.concatenate([ids[own] for ids, own in zip(new_ids, self.labels_of(point))])
         fit = Fit(labels, point.fit.at, self.bounds.fitted(labels, self.offsets))
         return replace(point, fit=fit)
 
@@ -345,18 +336,6 @@ class Problem(Coupled):
         if weights is not None:
             result = result * weights[0][task_of] + weights[1][task_of]
         return np.where(present[task_of], result, -np.inf)
-
-    def kept(self, point: Point) -> Any:
-        from mtclust.search.new_task import KernelKept
-
-        assert self.origin is not None
-        origin, centred = self.origin, self.origin.centred
-        return KernelKept(
-            origin.kernel, None if origin.kernel.kind == "precomputed" else origin.rows, self.offsets, centred.scale,
-            centred.centred, point.labels, self.bounds.fitted(point.labels, self.offsets), self.method, self.lambda1,
-            self.lambda2, None if self.features is None else self.features.rank, origin.centres is not None,
-            self.criterion.name,
-        )  # fmt: skip
 
 
 def predictions_left_out(at: Conditioned, codes: Array, offsets: NDArray[np.int64], centred: bool) -> Array:

@@ -98,7 +98,7 @@ def _with_ids_of(
 
     def agreeing(labels: Labels, task: int) -> Labels:
         """Labels of a task with the names of clusters that agree best among those that the bounds allow."""
-        pairs = pair_counts(labels, single.labels[problem.rows(task)], bounds.n_clusters)
+        pairs = pair_counts(labels, single.labels[problem.coupling.slices[task]], bounds.n_clusters)
         return best_relabelling(pairs, bounds, task, pairs.sum(axis=1))[labels]
 
     return problem.with_bounds(bounds), [[agreeing(start, i) for start in own] for i, own in enumerate(starts)]
