@@ -48,8 +48,8 @@ def test_names_cannot_break_the_terminal_or_the_columns(found):
 
 
 def test_no_line_is_longer_than_the_terminal_and_nothing_is_lost_without_a_word():
-    rows, _, tasks = gaussian_tasks(n_tasks=34, rows=26, n_clusters=13, d=8)
-    names = np.array([f"a rather long name for the task of number {i}" for i in range(34)])[tasks]
+    rows, _, tasks = gaussian_tasks(n_tasks=44, rows=26, n_clusters=13, d=8)
+    names = np.array([f"a rather long name for the task of number {i}" for i in range(44)])[tasks]
     model = DSTC(13, kernel="linear", n_init=1, sizes="balanced", **QUICK).fit(rows, tasks=names)
     text = str(clustering_of(model, rows, names).summary())
     assert max(map(len, text.splitlines())) <= 100

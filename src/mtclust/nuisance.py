@@ -22,11 +22,6 @@ from mtclust.util.messages import warn_user
 
 Array = NDArray[np.float64]
 
-#: nuisance columns, scaled to length 1, with singular values below this repeat other columns
-_RANK_TOLERANCE = 1e-10
-#: a nuisance column that varies within a task by less than this share of its size is constant but for rounding
-_CONSTANT = 1e-13
-
 
 def _read_nuisance(nuisance: Any, n_samples: int) -> Array:
     try:
@@ -146,9 +141,9 @@ class NuisanceRemover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             X_i, Z_i = rows[index.order[part]], Z[index.order[part]]
             mean, level = np.asarray(X_i.mean(axis=0)).ravel(), Z_i.mean(axis=0)
             spread = np.linalg.norm(Z_i - level, axis=0)
-            spread[spread <= _CONSTANT * np.linalg.norm(Z_i, axis=0)] = np.inf
+            spread[spread <= 1e-13 * np.linalg.norm(Z_i, axis=0)] = np.inf  # constant but for rounding
             # the coefficients of least norm where columns repeat each other
-            inverse, rank = pinv((Z_i - level) / spread, atol=_RANK_TOLERANCE, return_rank=True)
+            inverse, rank = pinv((Z_i - level) / spread, atol=1e-10, return_rank=True)
             inverse = inverse / spread[:, None]
             found.append((inverse @ X_i - np.outer(inverse.sum(axis=1), mean), mean, level))
             if rank + 1 >= len(Z_i):

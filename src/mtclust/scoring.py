@@ -20,16 +20,15 @@ class _TaskScorer(_MetadataRequester):
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
 
-    def __call__(self, estimator: BaseEstimator, X: Any, y: Any, *, tasks: Any = None) -> float:
+    def score(self, estimator: BaseEstimator, X: Any, y: Any, *, tasks: Any = None) -> float:
+        """The same as calling the scorer; scikit-learn's metadata routing looks at the signature of ``score``."""
         column = getattr(estimator, "task_column", None)
         predicted = estimator.predict(X) if tasks is None else estimator.predict(X, tasks=tasks)
         if tasks is None and column is not None:
             _, tasks = split_task_column(X if hasattr(X, "shape") else np.asarray(X), column)
         return float(np.mean(list(per_task(self.metric, y, predicted, tasks).values())))
 
-    def score(self, estimator: BaseEstimator, X: Any, y: Any, *, tasks: Any = None) -> float:
-        """The same as calling the scorer; scikit-learn's metadata routing looks at the signature of ``score``."""
-        return self(estimator, X, y, tasks=tasks)
+    __call__ = score
 
     def __repr__(self) -> str:
         return f"task_scorer({getattr(self.metric, '__name__', self.metric)})"

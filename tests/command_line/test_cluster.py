@@ -78,7 +78,7 @@ def test_tasks_are_compared_as_people_would():
     frame = pd.DataFrame(rows, columns=["batch", "big"])
     frame["size"] = 30.0 * frame.pop("big") + rng.normal(size=600)
     found = mtclust.cluster(frame, "batch", 2, kernel="linear", center="all")
-    compared = " ".join(compared_in_words(found, 10))
+    compared = " ".join(compared_in_words(found))
     assert "is less common in batch 1: 2 % of the rows, 64 % elsewhere; ratio 0.024 (" in compared
 
 

@@ -91,9 +91,9 @@ ROWS = [f"{'ab'[k % 2]},{k % 3}.{k},{k % 3 * 5}.{k}" for k in range(30)]
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        (["Sales of 2024", HEADER, *ROWS], "rows have more fields than the first line, .* reads 'Sales of 2024'"),
+        (["Sales of 2024", HEADER, *ROWS], "Expected 1 fields in line 2, saw 3.*first line.* reads 'Sales of 2024'"),
         (["Sales,,", ",,", HEADER, *ROWS], r"column named '' \(no name\).* remove what stands above it"),
-        ([HEADER, ROWS[0] + ",lost", *ROWS], "rows have more fields than the first line"),
+        ([HEADER, ROWS[0] + ",lost", *ROWS], "Expected 3 fields in line 2, saw 4"),
     ],
 )
 def test_lines_above_the_header_and_fields_beyond_it_are_refused(lines, words, tmp_path):

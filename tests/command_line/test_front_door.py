@@ -10,7 +10,7 @@ import pytest
 from table_helpers import run_cli
 
 import mtclust
-from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
+from mtclust.app.tables.encoding import TableEncoder
 from mtclust.app.tables.table import read_any
 
 #: settings that make a fit quick; what is read does not depend on them
@@ -55,7 +55,7 @@ def test_real_tables_are_read_as_a_person_would(name):
         pytest.skip("MTCLUST_DATA does not say where the real data are")
     task, columns, gone = REAL[name]
     table = read_any(Path(home) / "tables" / name, task)
-    encoder = TableEncoder.fit(table, EncodingOptions())
+    encoder = TableEncoder.fit(table)
     assert encoder.describe() == columns
     assert left_out(encoder.notes) == gone
 

@@ -9,7 +9,16 @@ from mtclust.app.findings import Trait, typical_rows
 from mtclust.app.tables.columns import Feature
 from mtclust.app.tables.screening import chances_of_company, last_word
 from mtclust.app.tables.values import column_strings, date_of_days
-from mtclust.app.words import figure, percent, trait_in_words, traits_in_words, value_in_words
+from mtclust.app.words import (
+    figure,
+    kernel_in_words,
+    percent,
+    trait_in_words,
+    traits_in_words,
+    value_in_words,
+)  # fmt: skip
+from mtclust.util.messages import listing, on_command_line, option, shown_name, spelled_out
+from mtclust.util.system import require
 
 UP, DOWN = np.array([1.2]), np.array([-1.2])
 LOYAL = Trait(Feature("segment = loyal", "category", column="segment"), DOWN, 0.0, 0.4, -0.9)
@@ -78,3 +87,28 @@ def test_clusters_that_are_named_by_their_most_frequent_class():
 
 def test_words_and_shares_of_the_command_line():
     assert [word_or_shares(text) for text in ("balanced", "0.1", "0.05,0.5")] == ["balanced", 0.1, (0.05, 0.5)]
+
+
+def test_names_are_shown_on_one_line_with_nothing_hidden():
+    assert shown_name("north\nwest") == "north\\nwest"
+    assert shown_name("measurements of station 1138", longest=15) == "measure…on 1138"
+    assert [spelled_out(text) for text in ("gnp.\u202egod", "Zürich 東京")] == ["gnp.\\u202egod", "Zürich 東京"]
+    assert [listing(names) for names in ("", "a", "abc", "abcdef")] == ["", "a", "a, b and c", "a, b, c, d and 2 more"]
+    assert [kernel_in_words(kernel) for kernel in ("linear", "RBF 0.5")] == [
+        "linear kernel",
+        "RBF kernel of width 0.5",
+    ]
+
+
+def test_options_are_named_as_the_user_writes_them():
+    def named():
+        return option("text_column", "'review'"), option("keys"), option("new_tasks")
+
+    assert named() == ("text_column='review'", "keys", "new_tasks=True")
+    with on_command_line():
+        assert named() == ("--text-column 'review'", "--key", "--new-task")
+
+
+def test_a_package_that_is_not_there_is_named_with_the_way_to_install_it():
+    with pytest.raises(ImportError, match=r'^no_module is needed here; .*: pip install "\.\[plot\]"$'):
+        require("no_module", "plot")

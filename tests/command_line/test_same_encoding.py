@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import mtclust
-from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
+from mtclust.app.tables.encoding import TableEncoder
 from mtclust.app.tables.table import table_of_frames
 
 
@@ -38,7 +38,7 @@ def mixed(n=160, seed=0):
 
 def encoded(frame):
     table = table_of_frames(frame, "shop")
-    encoder = TableEncoder.fit(table, EncodingOptions())
+    encoder = TableEncoder.fit(table)
     return encoder.transform(table)[0], encoder
 
 

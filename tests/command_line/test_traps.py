@@ -9,7 +9,7 @@ from table_helpers import run_cli, write_table
 
 import mtclust
 from mtclust.app.report.page import report_content
-from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
+from mtclust.app.tables.encoding import TableEncoder
 from mtclust.app.tables.table import table_of_frames
 from mtclust.app.words import value_in_words
 from mtclust.exceptions import TableError
@@ -17,7 +17,7 @@ from mtclust.exceptions import TableError
 
 def encode(frame, task="shop", **options):
     table = table_of_frames(frame, task)
-    encoder = TableEncoder.fit(table, EncodingOptions(**options))
+    encoder = TableEncoder.fit(table, **options)
     return encoder, encoder.transform(table)[0]
 
 
@@ -254,7 +254,7 @@ def test_numbers_with_few_values_weigh_as_categories():
     assert used(frame)[0] == ["x"]
     _, X = encode(frame, columns=["x", "year"])
     np.testing.assert_allclose(X.std(axis=0), [1, 1 / 3])
-    _, X = encode(frame, columns=["x", "year"], scaling="none")
+    _, X = encode(frame, columns=["x", "year"], scale="none")
     assert set(X[:, 1]) == {2007, 2008, 2009}
 
 

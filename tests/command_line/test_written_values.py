@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import mtclust
-from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
+from mtclust.app.tables.encoding import TableEncoder
 from mtclust.app.tables.table import table_of_frames
 from mtclust.exceptions import TableError
 
@@ -14,7 +14,7 @@ NUMBERS = [f"{k}.5" for k in range(12)]
 
 def encode(cells, **options):
     table = table_of_frames(pd.DataFrame({"shop": "a", "x": cells}), "shop")
-    encoder = TableEncoder.fit(table, EncodingOptions(**options))
+    encoder = TableEncoder.fit(table, **options)
     return encoder, encoder.transform(table)[0][:, 0]
 
 

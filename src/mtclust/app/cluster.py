@@ -12,7 +12,7 @@ import numpy as np
 
 import mtclust
 from mtclust.app.clustering import Clustering, Rows, is_polars
-from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
+from mtclust.app.tables.encoding import TableEncoder
 from mtclust.app.tables.table import read_any
 from mtclust.app.tables.values import MISSING
 from mtclust.core.tasks import strings_of
@@ -104,13 +104,13 @@ def cluster(
     [0]
     """
     rows = read_any(table, task)
-    encoding = EncodingOptions(
-        None if columns is None else _names("columns", columns), None if text_column is None else str(text_column),
-        _names("keys", keys), _names("categories", categories), _one_of("scale", scale, ("standard", "range", "none")),
-        (*MISSING, *_names("missing", missing)), decimal, date_format,
-    )  # fmt: skip
     with phase("reading the columns"):
-        encoder = TableEncoder.fit(rows, encoding)
+        encoder = TableEncoder.fit(
+            rows, columns=None if columns is None else _names("columns", columns),
+            text_column=None if text_column is None else str(text_column), keys=_names("keys", keys),
+            categories=_names("categories", categories), scale=_one_of("scale", scale, ("standard", "range", "none")),
+            missing=(*MISSING, *_names("missing", missing)), decimal=decimal, date_format=date_format,
+        )  # fmt: skip
         X, _ = encoder.transform(rows)
     tasks = strings_of(rows.tasks)
     notes = list(rows.notes)

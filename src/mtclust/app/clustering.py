@@ -20,7 +20,7 @@ from mtclust.app import words
 from mtclust.app.findings import FEW_ROWS, Findings, typical_rows
 from mtclust.app.summary import Facts, Summary, closest_others, likeness_of_tasks, summarised
 from mtclust.app.tables.encoding import TableEncoder
-from mtclust.app.tables.table import Table, read_any
+from mtclust.app.tables.table import Table, read_any, shown_columns
 from mtclust.core.tasks import strings_of
 from mtclust.estimators.stability import MOST_ROWS, Stability, refitted
 from mtclust.exceptions import TableError, TableWarning
@@ -28,11 +28,6 @@ from mtclust.persistence.atomic import atomic_write
 from mtclust.selection import select_n_clusters
 from mtclust.util.messages import advice, distinct_names, how_many, option, phase, warn_user
 from mtclust.util.system import require
-
-#: columns that are left out one at a time to see whether one decides, of at most so many
-_LEFT_OUT, _MOST_COLUMNS = 6, 30
-#: how a user says which task rows belong to, in Python and on the command line
-_TASK_GIVEN = ("give the task of every row (task=[...])", "name the task of all rows (--task NAME)")
 
 
 @dataclass(frozen=True)
@@ -199,13 +194,13 @@ class Clustering:
         return known
 
     def _without_columns(self) -> dict[str, float]:
-        """Agreement (adjusted Rand index) with the clusters without a column, of those that tell clusters best.
+        """Agreement (adjusted Rand index) with the clusters without a column, of the six that tell clusters best.
 
         And of the one that tells them least: where not even that one can be left out, it is the search that varies.
         """
         rows, features, moments = self.rows("stability"), self.encoder.features, self.findings.moments
         of = np.array([feature.column for feature in features])
-        if sp.issparse(rows.X) or not 2 <= len(set(of.tolist())) <= _MOST_COLUMNS:
+        if sp.issparse(rows.X) or not 2 <= len(set(of.tolist())) <= 30:  # every column takes a fit
             return {}
         squares = np.sum(moments.sums.sum(axis=1) ** 2 / moments.counts.sum(axis=1)[:, None], axis=0)
         between = np.sum(moments.counts[:, :, None] * moments.means**2, axis=(0, 1)) - squares
@@ -217,7 +212,7 @@ class Clustering:
             return refitted(self.model, rows.X[some][:, columns], tasks).labels_
 
         whole = labels(np.ones(len(of), dtype=bool))
-        left_out = dict.fromkeys([*ordered[:_LEFT_OUT], ordered[-1]])
+        left_out = dict.fromkeys([*ordered[:6], ordered[-1]])
         return {column: float(adjusted_rand_score(whole, labels(of != column))) for column in left_out}
 
     def least_sure(self, n: int = 10) -> Any:
@@ -302,10 +297,10 @@ class Clustering:
         known = np.isin(tasks, model.tasks_)
         unknown = sorted(set(tasks[~known].tolist()))
         if unknown and not new_tasks:
+            given = advice("give the task of every row (task=[...])", "name the task of all rows (--task NAME)")
             raise TableError(
-                f"the model has no task {', '.join(map(repr, unknown[:5]))}{' …' if len(unknown) > 5 else ''}; it "
-                f"knows {', '.join(map(repr, model.tasks_.tolist()[:10]))}{' …' if len(model.tasks_) > 10 else ''}. "
-                f"Cluster new tasks with {option('new_tasks')}, or {advice(*_TASK_GIVEN)}."
+                f"the model has no task {shown_columns(unknown, 5)}; it knows "
+                f"{shown_columns(model.tasks_.tolist(), 10)}. Cluster new tasks with {option('new_tasks')}, or {given}."
             )
         labels, margins = np.zeros(len(tasks), dtype=np.int64), np.zeros(len(tasks))
         if known.any():

@@ -9,9 +9,8 @@ import shlex
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,14 +56,12 @@ SHEETS = (0, 130, 256, 386, 516, 646, 776, 905, 1029, 1157, 1287, 1415, 1545, 16
 
 
 def add_parser(commands: Any) -> None:
-    _add_demo(commands)
+    what = "cluster real handwriting and compare with k-means; nothing is downloaded"
+    demo, place = commands.add_parser("demo", help=what), Path("mtclust-demo")
+    demo.add_argument("--out", type=Path, metavar="DIR", default=place, help="directory for table and results")
+    demo.set_defaults(run=run_demo)
     _add_fit(commands)
     _add_predict(commands)
-
-
-def comma_list(text: str) -> list[str]:
-    """Names of columns, separated by commas."""
-    return [name.strip() for name in text.split(",")]
 
 
 def number_or_range(text: str) -> int | str | range:
@@ -84,21 +81,21 @@ def word_or_shares(text: str) -> Any:
     return shares[0] if len(shares) == 1 else shares
 
 
-def add_columns(parser: Any, name: str, words: str, metavar: str = "A,B,…") -> None:
-    """An option that takes names separated by commas, and may be given again."""
-    parser.add_argument(name, type=comma_list, action="extend", default=[], metavar=metavar, help=words)
+def add_columns(parser: Any, name: str, words: str) -> None:
+    """An option that takes names of columns, separated by commas, and may be given again."""
 
+    def names(text: str) -> list[str]:
+        return [name.strip() for name in text.split(",")]
 
-def add_flag(parser: Any, name: str, words: str, **more: Any) -> None:
-    """An option that is given or not."""
-    parser.add_argument(name, action="store_true", help=words, **more)
+    parser.add_argument(name, type=names, action="extend", default=[], metavar="COL,…", help=words)
 
 
 def add_speech(parser: Any) -> None:
     """How a command speaks."""
-    add_flag(parser, "--quiet", "no summary, no notes")
+    parser.add_argument("--quiet", action="store_true", help="no summary, no notes")
+    verbose = "show what is under way, and the traceback of an error"
     # before the name of the command it is that of mtclust.app.cli.build_parser
-    add_flag(parser, "--verbose", "show what is under way, and the traceback of an error", default=argparse.SUPPRESS)
+    parser.add_argument("--verbose", action="store_true", help=verbose, default=argparse.SUPPRESS)
 
 
 def _add_fit(commands: Any) -> None:
@@ -115,7 +112,7 @@ def _add_fit(commands: Any) -> None:
     parser.add_argument("data", nargs="+", type=Path, metavar="DATA", help=data)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory for the results")
     parser.add_argument("--task-column", metavar="COL", help="the column that says which task a row belongs to")
-    add_columns(parser, "--key", _KEY, "COL,…")
+    add_columns(parser, "--key", _KEY)
 
     what = parser.add_argument_group("what to cluster by")
     either = what.add_mutually_exclusive_group()
@@ -144,8 +141,9 @@ def _add_fit(commands: Any) -> None:
     files.add_argument("--date-format", metavar="FORMAT", help="such as %%d/%%m/%%Y; ISO and others are recognised")
     add_columns(files, "--missing", "further cells that mean 'not known', such as ?")
     written = parser.add_argument_group("what is written")
-    add_flag(written, "--overwrite", "replace the results of an earlier run in DIR")
-    add_flag(written, "--show-keys", "show the key columns in the report; otherwise it shows row numbers only")
+    written.add_argument("--overwrite", action="store_true", help="replace the results of an earlier run in DIR")
+    show = "show the key columns in the report; otherwise it shows row numbers only"
+    written.add_argument("--show-keys", action="store_true", help=show)
     add_speech(written)
     parser.set_defaults(run=run_fit)
 
@@ -159,11 +157,13 @@ def run_fit(options: argparse.Namespace) -> None:
 
         with phase("reading"):
             read = [read_file(path) for path in options.data]
-        _refuse_typos(read, options)
+        table = read_tables(read, options.task_column)
+        for name in ("text_column", "key", "columns", "categories"):  # typos, before anything heavy is imported
+            given = vars(options)[name] or []
+            table.require_columns([given] if isinstance(given, str) else given, "--" + name.replace("_", "-"))
         require("jinja2", "report")
         from mtclust.app.cluster import cluster
 
-        table = read_tables(read, options.task_column)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TableWarning)  # the summary says it
             found = cluster(
@@ -182,22 +182,12 @@ def run_fit(options: argparse.Namespace) -> None:
         print(f"{found.summary()}\n\nWritten to {options.out}: {', '.join(RESULT_FILES)}")
 
 
-def _refuse_typos(read: list[Any], options: argparse.Namespace) -> None:
-    """Refuse columns that no file has, before anything heavy is imported."""
-    from mtclust.app.tables.table import refuse_absent
-
-    columns = list(dict.fromkeys(name for found in read for name in found.frame.columns))
-    for name in ("task_column", "text_column", "key", "columns", "categories"):
-        given = vars(options)[name] or []
-        refuse_absent([given] if isinstance(given, str) else given, "--" + name.replace("_", "-"), columns)
-
-
 def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace) -> None:
     # without --key the first column that was recognised as naming the rows, unless its name is taken
     keys = options.key or [name for name in found.encoder.identifiers if name not in {"row", *RESERVED}][:1]
     found.save(stage / MODEL_FILE)
     labels, margins = found.named(found.model.labels_), found.rows("labels").margins
-    text = labels_csv(table, keys, labels, margins, found.row_columns(), numbered=not options.key)
+    text = labels_csv(table, keys, not options.key, cluster=labels, margin=margins, **found.row_columns())
     (stage / LABELS_FILE).write_text(text, encoding="utf-8", newline="")
     row_names = [f"row {number}" for number in table.row_numbers]
     if options.show_keys and options.key:
@@ -220,9 +210,10 @@ def _add_predict(commands: Any) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--task-column", metavar="COL", help="the column with the task; by default as in fit")
     which.add_argument("--task", metavar="NAME", help="the task of all rows")
-    add_columns(parser, "--key", "columns that name a row: copied to the result", "COL,…")
-    add_flag(parser, "--new-task", "cluster tasks that were not in fit as new tasks; else they are refused")
-    add_flag(parser, "--overwrite", "replace FILE")
+    add_columns(parser, "--key", "columns that name a row: copied to the result")
+    new = "cluster tasks that were not in fit as new tasks; else they are refused"
+    parser.add_argument("--new-task", action="store_true", help=new)
+    parser.add_argument("--overwrite", action="store_true", help="replace FILE")
     add_speech(parser)
     parser.set_defaults(run=run_predict)
 
@@ -235,10 +226,15 @@ def run_predict(options: argparse.Namespace) -> None:
         )
     require("pandas", "cli")
     found = _load(options.model)
-    table = _read(options, found.encoder)
+    from mtclust.app.tables.table import read_file, read_tables
+
+    column = options.task_column or (found.encoder.task_column if options.task is None else None)
+    table = read_tables([read_file(path) for path in options.data], column, file_is_task=True)
+    if options.task is not None:
+        table.tasks[:] = options.task
     table.require_columns(options.key, "--key")
     labels, margins, notes = found.assign(table, new_tasks=options.new_task)
-    text = labels_csv(table, options.key, found.named(labels), margins)
+    text = labels_csv(table, options.key, not options.key, cluster=found.named(labels), margin=margins)
     if options.out is None:
         sys.stdout.write(text)
     else:
@@ -262,39 +258,16 @@ def _load(path: Path) -> Any:
     return found
 
 
-def _read(options: argparse.Namespace, encoder: Any) -> Any:
-    """The table, with the tasks named in the way the user chose or the model suggests."""
-    import numpy as np
-
-    from mtclust.app.tables.table import read_file, read_tables
-
-    suggested = encoder.task_column if options.task is None else None
-    table = read_tables([read_file(path) for path in options.data], options.task_column or suggested, file_is_task=True)
-    if options.task is None:
-        return table
-    return replace(table, tasks=np.full(len(table), options.task, dtype=object))
-
-
-def _add_demo(commands: Any) -> None:
-    what = "cluster real handwriting and compare with k-means; nothing is downloaded"
-    parser, place = commands.add_parser("demo", help=what), Path("mtclust-demo")
-    parser.add_argument("--out", type=Path, metavar="DIR", default=place, help="directory for table and results")
-    parser.set_defaults(run=run_demo)
-
-
 def handwriting() -> Any:
     """1797 handwritten digits on 14 sheets: the sheet, the digit, and 64 pixels of every image."""
     import numpy as np
     from sklearn.datasets import load_digits
 
     pandas = require("pandas", "cli")
-    images = load_digits()
-    names = [f"pixel_{row}_{column}" for row in range(1, 9) for column in range(1, 9)]
-    frame = pandas.DataFrame(images.data.astype(int), columns=names)
-    frame.insert(0, "digit", images.target)
-    sheets = np.searchsorted(SHEETS, np.arange(len(frame)), side="right")
-    frame.insert(0, "sheet", [f"sheet {number}" for number in sheets])
-    return frame
+    pixels, digits = load_digits(return_X_y=True, as_frame=True)
+    sheets = np.searchsorted(SHEETS, np.arange(len(digits)), side="right")
+    names = {"sheet": [f"sheet {number}" for number in sheets], "digit": digits}
+    return pandas.DataFrame(names).join(pixels.astype(int))
 
 
 def run_demo(options: argparse.Namespace) -> int:
@@ -440,17 +413,10 @@ def check_keys(keys: Sequence[str]) -> None:
         raise CommandError(f"--key {clash[0]!r} clashes with a column of labels.csv; rename it in the file.")
 
 
-def labels_csv(
-    table: Any, keys: Sequence[str], labels: Any, margins: Any, more: Mapping[str, Any] | None = None, *,
-    numbered: bool = False,
-) -> str:  # fmt: skip
-    """What labels.csv holds: what names the row, its task, its cluster (number or name) and how clear that is.
-
-    ``more`` are further columns; ``numbered`` rows, and those without a key, have their numbers first.
-    """
-    columns = {"row": table.row_numbers} if numbered or not keys else {}
-    columns |= {key: table.strings(key) for key in keys}
-    columns |= {"task": table.tasks, "cluster": labels, "margin": margins, **(more or {})}
-    frame = require("pandas", "cli").DataFrame(columns)
+def labels_csv(table: Any, keys: Sequence[str], numbered: bool, **columns: Any) -> str:
+    """What labels.csv holds: what names the row, its task, its cluster (number or name), and how clear that is."""
+    names = {"row": table.row_numbers} if numbered else {}
+    names |= {key: table.strings(key) for key in keys}
+    frame = require("pandas", "cli").DataFrame(names | {"task": table.tasks} | columns)
     frame["margin"] = frame["margin"].replace(math.inf, math.nan)  # there is no other cluster
     return str(frame.to_csv(index=False, float_format="%.4f", lineterminator="\n"))

@@ -40,18 +40,8 @@ Labels = NDArray[np.int64]
 SHARED = 6
 #: smaller effects are not listed, in standard deviations
 LEAST_EFFECT = 0.3
-#: and effects of fewer standard errors, since many features are looked at
-_SURE = 3.5
-#: agreement from which a cluster means the same
-SAME = 0.5
 #: fewer rows (of a cluster, or per cluster of a task) tell nothing
 FEW_ROWS = 5
-#: standard deviations that chance exceeds once in twenty
-_ONE_IN_TWENTY = 1.645
-#: rounds of the additive fit of clusters and offsets of tasks
-_ROUNDS = 20
-#: smaller differences of shares, and those whose interval nearly holds none, are not worth a sentence
-_LEAST_RATIO, _CERTAIN = 1.3, 1.1
 
 
 @dataclass(frozen=True)
@@ -137,12 +127,12 @@ class Findings:
         self._features = features
         self._words = features[0].kind == "word"
         self.moments = ClusterMoments.of(X, tasks, labels, m, C)
-        cell = tasks * C + labels
-        if known is None or self._words:
-            self._sums = _sums(X != 0 if self._words else X, cell, m * C)
-            self._counts = self.moments.counts.reshape(-1, 1)
-        else:
-            self._sums, self._counts = _sums(np.where(known, X, 0.0), cell, m * C), _sums(known, cell, m * C)
+        cell, shape_of = tasks * C + labels, (m, C, X.shape[1])
+        shown = X != 0 if self._words else X if known is None else np.where(known, X, 0.0)
+        self._sums = _sums(shown, cell, m * C).reshape(shape_of)
+        every = known is None or self._words
+        counts = self.moments.counts[:, :, None] if every else _sums(known, cell, m * C).reshape(shape_of)
+        self._counts = np.broadcast_to(counts, shape_of)
         self.traits = [self._of_cluster(c) for c in range(C)]
         self.agreement, self.chance, self.differs = id_agreement(X, tasks, self.moments, common=common)
 
@@ -168,7 +158,7 @@ class Findings:
         weight = weight / weight.sum()
         mean, error = weight @ here, np.sqrt(np.sum((weight * errors[present]) ** 2))
         agreeing = weight @ (np.sign(here) == np.sign(mean))  # share of the cluster's rows
-        strong = np.abs(mean) >= max(LEAST_EFFECT, _SURE * error)
+        strong = np.abs(mean) >= max(LEAST_EFFECT, 3.5 * error)  # so sure, since many features are looked at
         return (
             self._best(cluster, effects, strong & (agreeing > 1 - 1e-9), mean, "all")
             or self._between(cluster, effects, mean)
@@ -190,10 +180,8 @@ class Findings:
 
     def _trait(self, cluster: int, f: int, effects: Array, effect: float, scope: str, task: int | None = None) -> Trait:
         """With the means of the known values over the rows inside and outside the cluster, of one task or of all."""
-        m, C = self.moments.counts.shape
-        rows, own = slice(None) if task is None else slice(task, task + 1), np.arange(C) == cluster
-        sums = self._sums[:, f].reshape(m, C)[rows]
-        counts = self._counts[:, min(f, self._counts.shape[1] - 1)].reshape(m, C)[rows]
+        rows, own = slice(None) if task is None else [task], np.arange(self._sums.shape[1]) == cluster
+        sums, counts = self._sums[rows, :, f], self._counts[rows, :, f]
         pairs = [(sums[:, part].sum(), counts[:, part].sum()) for part in (own, ~own)]
         inside, outside = (float(total / count) if count else float("nan") for total, count in pairs)
         return Trait(self._features[f], effects[:, f], inside, outside, effect, scope, task)
@@ -229,7 +217,7 @@ def id_agreement(
 
     All are m × C.
     """
-    counts, means = moments.counts, moments.means
+    counts, means, once_in_twenty = moments.counts, moments.means, norm.isf(CHANCE)
     m, C = counts.shape
     offsets = np.zeros((m, means.shape[2])) if common else _offsets(counts, means)
     moved = counts[:, :, None] * (means - offsets[:, None])
@@ -266,14 +254,14 @@ def id_agreement(
                 reach = y.std() * np.sqrt(left / max(n - 1, 1) / counts[t, c])
             else:
                 middle, reach = 0.0, y.std() * np.sqrt(1 / counts[t, c] + 1 / left)
-            chance[t, c] = np.clip(2 * (middle + _ONE_IN_TWENTY * reach) / length, -1, 1)
-    return agreement, chance, (nearer > _ONE_IN_TWENTY) & (agreement < np.fmin(chance, SAME))
+            chance[t, c] = np.clip(2 * (middle + once_in_twenty * reach) / length, -1, 1)
+    return agreement, chance, (nearer > once_in_twenty) & (agreement < np.fmin(chance, 0.5))
 
 
 def _offsets(counts: Array, means: Array) -> Array:
     """Offsets of the tasks that, with centres of the clusters, come nearest to the means of all cells."""
     offsets = np.zeros((len(counts), means.shape[2]))
-    for _ in range(_ROUNDS):
+    for _ in range(20):
         moved = counts[:, :, None] * (means - offsets[:, None])
         centres = moved.sum(axis=0) / np.maximum(counts.sum(axis=0), 1.0)[:, None]
         rest = np.sum(counts[:, :, None] * (means - centres), axis=1)
@@ -332,7 +320,8 @@ def differences(sizes: NDArray[np.int64], clusters: Sequence[int] | None = None)
     (down, up), (down_there, up_there) = _reaches(here, rows, z), _reaches(there, others, z)
     low, high = np.exp(ratio - np.hypot(down, up_there)), np.exp(ratio + np.hypot(up, down_there))
     certain = np.maximum(low, 1 / high)
-    told = ((low > 1) | (high < 1)) & (certain >= _CERTAIN) & (np.abs(ratio) >= np.log(_LEAST_RATIO))
+    # smaller differences, and those whose interval nearly holds none, are not worth a sentence
+    told = ((low > 1) | (high < 1)) & (certain >= 1.1) & (np.abs(ratio) >= np.log(1.3))
     told &= (here > 0) | (np.count_nonzero(here, axis=0) > 1)  # that it is found only elsewhere says it for all others
     found: dict[tuple[int, int], Difference] = {}
     for task, c in np.argwhere(told).tolist():

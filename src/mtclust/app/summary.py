@@ -4,21 +4,8 @@ There is one number for how far clusters are separated (``loo_score_``: 0 is wha
 rows reach, 1 that no row could be taken for one of another cluster), one for how far other rows would give the same
 clusters (``stability_``, once it was asked for), and one test of whether there are clusters at all
 (:func:`mtclust.selection.select_n_clusters`: in ``fit`` where the number of clusters is open, for tables always). They
-decide which words are used; ``benchmarks/sentences.py`` measures how often each word is wrong:
-
-=========== ================================================ ========================================================
-standing    when (the first that applies)                    the rows …
-=========== ================================================ ========================================================
-one         there is one cluster                             are one cluster
-none        the test finds no clusters, refits agree         were divided, which a test does not confirm
-            below .7
-doubtful    the test finds no clusters, or separation ≤ 0    were divided into what may not be distinct groups
-divided     not tested, agreeing below .7, number undecided  were divided
-overlapping separation below .55                             were divided into clusters that overlap
-apart       all other cases                                  fall into clusters
-=========== ================================================ ========================================================
-
-How far refits agree is given as a number; no word stands for it.
+decide which words are used (:attr:`Facts.standing`); the rules are in ``docs/how_sure.md``, and how often each word is
+wrong is measured by ``benchmarks/sentences.py``. How far refits agree is given as a number; no word stands for it.
 """
 
 from __future__ import annotations
@@ -51,38 +38,21 @@ Array = NDArray[np.float64]
 
 #: separation from which rows are said to fall into clusters
 APART = 0.55
-#: outlier score that is worth a sentence: a row in a hundred of any data exceeds the cut
-FAR = 0.75
-#: a cluster is tiny with a smaller share of what equal sizes would give it
-TINY_SHARE = 0.1
-#: a cluster with this share of its rows in one task lies in that task
-CONFINED = 0.95
 #: what it means where the origin lies
 _FRAMES = {
     "task": "every task around its own centre: tasks may be shifted against each other, and have all clusters",
     "all": "all tasks in one frame: the levels of the tasks count, and a task may lack clusters",
     "aligned": "all tasks in one frame, each moved by an offset of its own: a task may lack clusters",
 }
-#: columns of the terminal that are used
-_WIDTH = 100
-#: sentences of a summary that compare tasks, and what it says about choices; the report says all
-_COMPARED, _CHOSEN = 4, ("number of clusters", "coupling of the tasks")
-#: tasks and clusters that get a line or column of their own
-TASKS_SHOWN, CLUSTERS_SHOWN = 30, 12
+#: what a summary says about choices; the report says all
+_CHOSEN = ("number of clusters", "coupling of the tasks")
+#: tasks that are shown one by one: in the summary the first, in pictures the largest
+TASKS_SHOWN = 40
 
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What is known of a fitted model.
-
-    Examples
-    --------
-    >>> facts = Facts(3, 2, 100, 0.71)
-    >>> facts.standing, facts.headline("100 rows in 2 tasks")
-    ('divided', '100 rows in 2 tasks were divided into 3 clusters.')
-    >>> Facts(3, 2, 100, -0.1).headline("100 rows in 2 tasks")
-    '100 rows in 2 tasks were divided into 3 clusters, which may not be distinct groups.'
-    """
+    """What is known of a fitted model."""
 
     n_clusters: int
     n_tasks: int
@@ -235,21 +205,11 @@ def cautions(
 
     ``warned`` is what ``fit`` warned of, ``names`` are those of clusters that have one, and ``facts`` what is known,
     where more is known than the model holds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mtclust import DSTC
-    >>> X = np.vstack([np.zeros((40, 2)), np.ones((2, 2))]) + np.random.default_rng(0).normal(size=(42, 2)) / 100
-    >>> for caution in cautions(DSTC(2, kernel="linear", lambda1=0.1, sizes=(0.01, 1), random_state=0).fit(X)):
-    ...     print(caution.title)
-    Tiny clusters
-    Rows far from all others
     """
     facts, warned = facts or Facts.of(model), [getattr(entry, "message", entry) for entry in warned]
     found = chain(
-        _search(model), _number(model, facts, warned), _stability(facts), _apart(model),
-        _sizes(model), _one_task_each(model), _outliers(model), _warnings(warned),
+        _search(model), _number(model, facts, warned), _stability(facts), _between_tasks(model), _few_rows(model),
+        _warnings(warned),
     )  # fmt: skip
     called, cluster = names or {}, re.compile(r"\bcluster (\d+)\b")
     return [Caution(title, cluster.sub(lambda c: called.get(int(c[1]), c[0]), text)) for title, text in found]
@@ -285,29 +245,37 @@ def _stability(facts: Facts) -> Iterator[Caution]:
         yield Caution("Some clusters are not reproduced", text)
 
 
-def _outliers(model: AfterFit) -> Iterator[Caution]:
-    scores = getattr(model, "outlier_scores_", None)
-    n = 0 if scores is None else int(np.count_nonzero(np.asarray(scores) > FAR))
-    if n:
-        rows = how_many(n, "row lies", "rows lie")
-        text = f"{rows} far from all others of the same task and may belong to no cluster (outlier score above {FAR})."
-        yield Caution("Rows far from all others", text)
+def _between_tasks(model: AfterFit) -> Iterator[Caution]:
+    """Tasks that were clustered apart, and clusters that lie in one task.
 
-
-def _apart(model: AfterFit) -> Iterator[Caution]:
-    given = getattr(model, "coupling", "auto") in ("none", 0)
-    if len(model.tasks_) > 1 and not _coupled(model) and not given:
+    Where all tasks are measured from one origin, a shift of a task looks like a cluster.
+    """
+    sizes, names = np.asarray(model.cluster_sizes_), model.tasks_.tolist()
+    if len(names) > 1 and not _coupled(model) and getattr(model, "coupling", "auto") not in ("none", 0):
         full = advice('coupling="full"', "--coupling full")
         text = (
             f"Every task was clustered on its own: {model.selection_.coupling.reason}. Cluster ids were matched "
             f"afterwards. {full} couples them all the same."
         )
         yield Caution("Tasks clustered apart", text)
+    total = sizes.sum(axis=0)
+    confined = np.flatnonzero((sizes.max(axis=0) >= 0.95 * total) & (total > 0))
+    one_origin = len(sizes) > 1 and model.selection_.center != "task" and isinstance(model.sizes, str)
+    if one_origin and len(confined):
+        which = [f"cluster {c} in {_tasks(model, [names[sizes[:, c].argmax()]])}" for c in confined]
+        every = "Every cluster lies" if len(confined) == np.count_nonzero(total) else "Some clusters lie"
+        within = advice('center="task"', "--center task")
+        text = (
+            f"{every} (almost) entirely in one task: {listing(which, NAMED)}. Such a cluster may be a group that only "
+            f"this task has, or a mere difference between tasks. {within} compares rows within tasks only."
+        )
+        yield Caution("Clusters of one task", text)
 
 
-def _sizes(model: AfterFit) -> Iterator[Caution]:
+def _few_rows(model: AfterFit) -> Iterator[Caution]:
+    """Clusters and tasks with few rows, and rows that are alone."""
     total = np.asarray(model.cluster_sizes_).sum(axis=0)
-    tiny = np.flatnonzero(total < max(FEW_ROWS, TINY_SHARE * total.sum() / len(total)))
+    tiny = np.flatnonzero(total < max(FEW_ROWS, 0.1 * total.sum() / len(total)))  # a tenth of equal sizes
     asked_for = not isinstance(model.sizes, str | Real | tuple)  # by a table of sizes
     if len(tiny) and total.sum() >= FEW_ROWS * len(total) and not asked_for:
         text = f"{listing([f'{total[c]} of {total.sum()} rows in cluster {c}' for c in tiny], NAMED)}: too few to say "
@@ -319,23 +287,11 @@ def _sizes(model: AfterFit) -> Iterator[Caution]:
     if small:
         text = f"{_tasks(model, small, begin=True)} {'has' if len(small) == 1 else 'have'} fewer than {FEW_ROWS} rows"
         yield Caution("Few rows", f"{text} per cluster; clusters there rest on very few rows.")
-
-
-def _one_task_each(model: AfterFit) -> Iterator[Caution]:
-    """Clusters that lie in one task: where all tasks are measured from one origin, a shift of a task looks like one."""
-    sizes = np.asarray(model.cluster_sizes_)
-    total, names = sizes.sum(axis=0), model.tasks_.tolist()
-    confined = np.flatnonzero((sizes.max(axis=0) >= CONFINED * total) & (total > 0))
-    one_origin = len(sizes) > 1 and model.selection_.center != "task" and isinstance(model.sizes, str)
-    if one_origin and len(confined):
-        which = [f"cluster {c} in {_tasks(model, [names[sizes[:, c].argmax()]])}" for c in confined]
-        every = "Every cluster lies" if len(confined) == np.count_nonzero(total) else "Some clusters lie"
-        within = advice('center="task"', "--center task")
-        text = (
-            f"{every} (almost) entirely in one task: {listing(which, NAMED)}. Such a cluster may be a group that only "
-            f"this task has, or a mere difference between tasks. {within} compares rows within tasks only."
-        )
-        yield Caution("Clusters of one task", text)
+    alone = 0 if model.outlier_scores_ is None else np.count_nonzero(np.asarray(model.outlier_scores_) > 0.75)
+    if alone:  # one row in a hundred of any data exceeds the cut
+        rows = how_many(alone, "row lies", "rows lie")
+        text = f"{rows} far from all others of the same task and may belong to no cluster (outlier score above 0.75)."
+        yield Caution("Rows far from all others", text)
 
 
 def _number(model: AfterFit, facts: Facts, warned: Sequence[Any]) -> Iterator[Caution]:
@@ -401,7 +357,7 @@ def sizes_table(model: AfterFit, facts: Facts) -> tuple[list[str], list[list[str
     sizes = model.cluster_sizes_
     header = ["task", "rows", *(str(c) for c in range(sizes.shape[1]))]
     shown = [[str(size) for size in row] for row in sizes]
-    if sizes.shape[1] > CLUSTERS_SHOWN:
+    if sizes.shape[1] > 12:  # columns, and the terminal is full
         header = ["task", "rows", "smallest", "median", "largest"]
         shown = [[f"{row.min()}", f"{np.median(row):g}", f"{row.max()}"] for row in sizes]
     names = distinct_names(model.tasks_.tolist())
@@ -420,7 +376,7 @@ def sizes_table(model: AfterFit, facts: Facts) -> tuple[list[str], list[list[str
 def _wrapped(text: str, first: str = "") -> str:
     """A text in lines for the terminal, all as far from its edge as the end of ``first``, which opens it."""
     later = " " * len(first)
-    return textwrap.fill(text, _WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
+    return textwrap.fill(text, 100, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
 
 
 def _section(title: str, pairs: Sequence[tuple[str, str]]) -> str:
@@ -442,10 +398,10 @@ def summarised(found: Clustering) -> Summary:
     careful = cautions(model, found.warned, found.names, facts)
     said = {caution.title.lower() for caution in careful}
     told = [
-        ("columns", "" if facts.doubted else words.columns_in_words(found.without)),
+        ("columns", words.columns_in_words(found)),
         ("separation", facts.separated),
         ("stability", facts.stable),
-        *(("tasks", text) for text in words.compared_in_words(found, _COMPARED)),
+        *(("tasks", text) for text in words.compared_in_words(found)),
     ]
     reasons = [(what, f"{why[0].upper()}{why[1:]}.") for what, _, why in choices(model)]
     blocks = [

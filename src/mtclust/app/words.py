@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,35 +26,22 @@ _DIRECTIONS = {
 }
 #: what opens the description of a cluster that nothing sets apart in all tasks
 _SCOPES = {"most": "where most of it lies: ", "rows": "in all rows: ", "between": "lies between other clusters in "}
-#: a value that is smaller than this, relative to its column, is 0
-_ROUNDING = 1e-12
-#: words of a text that a sentence about a cluster names
-_NAMED_WORDS = 6
 #: how many tasks, clusters or features a sentence names
 NAMED = 3
 #: characters of the name of a task in a sentence
 NAME = 40
-#: agreement with the clusters without a column below which that column decides
-_DECIDES = 0.8
 
 
 def natural_order(names: Iterable[Any]) -> list[int]:
-    """Positions that sort names as people do: task 2 before task 10."""
-
-    def key(text: str) -> tuple[list[Any], str]:
-        parts: list[Any] = re.split(r"(\d+)", text.casefold())
-        # by length, then digit by digit: a name of thousands of digits is no number that Python reads
-        parts[1::2] = [(len(digits), digits) for digits in (part.lstrip("0") for part in parts[1::2])]
-        return parts, text
-
+    """Positions that sort names as people do, numbers with as many digits each: task 02 before task 10."""
     texts = [str(name) for name in names]
-    return sorted(range(len(texts)), key=lambda i: key(texts[i]))
+    longest = max(map(len, texts), default=0)
+    keys = [(re.sub(r"\d+", lambda digits: digits[0].zfill(longest), text.casefold()), text) for text in texts]
+    return sorted(range(len(texts)), key=keys.__getitem__)
 
 
 def figure(value: float) -> str:
     """A measured value with three digits that matter."""
-    if not np.isfinite(value):
-        return "–"
     size = abs(value)
     if size >= 1000:
         text = f"{value:,.0f}" if size < 1e9 else f"{value:.2e}"
@@ -80,7 +67,7 @@ def percent(share: float) -> str:
 def value_in_words(feature: Feature, mean: float) -> str:
     """A mean of X in the units of the table."""
     value = feature.offset + feature.factor * mean
-    if abs(value) < _ROUNDING * max(abs(feature.offset), abs(feature.factor)):
+    if abs(value) < 1e-12 * max(abs(feature.offset), abs(feature.factor)):
         value = 0.0  # what is left of a mean after centring and back
     if not np.isfinite(value):
         return "–"
@@ -130,23 +117,21 @@ def cluster_in_words(found: Clustering, cluster: int) -> str:
 def traits_in_words(traits: Sequence[Trait], most: int = NAMED) -> str:
     """The most telling of some traits, in one line."""
     if traits[0].feature.kind == "word":
-        return "words: " + ", ".join(trait.feature.name for trait in traits[:_NAMED_WORDS])
+        return "words: " + ", ".join(trait.feature.name for trait in traits[: 2 * NAMED])
     return ", ".join(trait_in_words(trait) for trait in _telling(traits)[:most])
 
 
 def _telling(traits: Sequence[Trait]) -> list[Trait]:
     """Of a category the level that a cluster has rather than those that it lacks, of a text its strongest topic."""
-    has = {trait.feature.column for trait in traits if trait.feature.kind == "category" and trait.effect > 0}
+    said = {trait.feature.column for trait in traits if trait.feature.kind == "category" and trait.effect > 0}
     kept: list[Trait] = []
-    said: set[str] = set()
     for trait in traits:
         feature = trait.feature
         lacks = feature.kind == "category" and trait.effect < 0 and not feature.opposite
-        if lacks or feature.kind == "topic":
-            if feature.column in (has | said if lacks else said):
-                continue
-            said.add(feature.column)
-        kept.append(trait)
+        once = lacks or feature.kind == "topic"
+        if not (once and feature.column in said):
+            kept.append(trait)
+            said |= {feature.column} if once else set()
     return kept
 
 
@@ -169,21 +154,15 @@ def ids_in_words(found: Clustering) -> str:
 
 
 def kernel_in_words(kernel: str) -> str:
-    """The kernel that was taken.
-
-    Examples
-    --------
-    >>> kernel_in_words("linear"), kernel_in_words("RBF 0.5")
-    ('linear kernel', 'RBF kernel of width 0.5')
-    """
+    """The kernel that was taken: of "RBF 0.5" the RBF kernel of width 0.5."""
     kind, _, width = kernel.partition(" ")
     return f"{kind} kernel of width {width}" if width else f"{kind} kernel"
 
 
-def columns_in_words(without: Mapping[str, float]) -> str:
+def columns_in_words(found: Clustering) -> str:
     """The columns without which the rows would be divided in another way; empty where there are none, or all are."""
-    deciding = [(value, shown_name(name)) for name, value in without.items() if round(value, 2) < _DECIDES]
-    if not deciding or len(deciding) == len(without):
+    deciding = [(value, shown_name(name)) for name, value in found.without.items() if round(value, 2) < 0.8]
+    if found.facts.doubted or not deciding or len(deciding) == len(found.without):
         return ""
     (value, name), *others = sorted(deciding)
     first = f"{name} (agreement {two(value)}; 1: the same clusters, 0: chance)"
@@ -197,13 +176,13 @@ def agreement_in_words(findings: Findings, task: int, cluster: int) -> str:
     return two(findings.agreement[task, cluster]) + (f", by chance up to {two(chance)}" if np.isfinite(chance) else "")
 
 
-def compared_in_words(found: Clustering, most: int) -> list[str]:
-    """The most certain differences between the tasks, a task and a cluster at most twice, as sentences."""
+def compared_in_words(found: Clustering) -> list[str]:
+    """The most certain differences between the tasks, a task and a cluster at most twice, as up to six sentences."""
     said: list[str] = []
     times: Counter[tuple[str, int]] = Counter()
     for difference in comparable_differences(found):
         places = ("task", difference.task), ("cluster", difference.cluster)
-        if len(said) < most and all(times[place] < 2 for place in places):
+        if len(said) < 6 and all(times[place] < 2 for place in places):
             task = found.task_words[difference.task]
             sentence = difference_in_words(difference, task, found.name(difference.cluster))
             said.append(f"{sentence[0].upper()}{sentence[1:]}.")

@@ -31,8 +31,6 @@ from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Moments
 
 Sizes = dict[str, int]
-#: so many values that Python cannot tell apart by their hash make a dictionary slow; by chance there are one or two
-_SAME_HASH = 16
 
 
 @dataclass(frozen=True)
@@ -197,7 +195,7 @@ def check_model(model: Any) -> None:
 def check_hashes(keys: list[Any]) -> None:
     """Refuse keys made so that a dictionary of them takes quadratic time."""
     _, counts = np.unique(np.array([hash(key) for key in keys], dtype=np.int64), return_counts=True)
-    if counts.max(initial=0) > _SAME_HASH:
+    if counts.max(initial=0) > 16:  # by chance there are one or two
         raise ValueError(f"it holds {counts.max()} keys of a dictionary with the same hash")
 
 

@@ -24,8 +24,8 @@ POSITIVE, NEGATIVE = "#0072B2", "#D55E00"
 #: the colours of Okabe and Ito, grey in the place of black so that all are seen on light and dark pages
 COLOURS = (POSITIVE, NEGATIVE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#7F7F7F")
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
-#: panels that fit into one figure, and points into one of them
-_MOST_PANELS, _MOST_POINTS = 36, 2000
+#: points that fit into one panel
+_MOST_POINTS = 2000
 
 
 def cluster_style(cluster: int) -> dict[str, str]:
@@ -42,7 +42,7 @@ def column_names(estimator: AfterFit) -> list[Any]:
     return names
 
 
-def _check_fitted(estimator: AfterFit, attribute: str = "labels_", only: str = "") -> None:
+def _check_fitted(estimator: AfterFit, attribute: str, only: str) -> None:
     check_is_fitted(estimator, "labels_")
     if not hasattr(estimator, attribute):
         raise TypeError(f"estimator is a {type(estimator).__name__}; {only}.")
@@ -196,7 +196,7 @@ def plot_tasks(
             "labels=estimator.predict(X, tasks=tasks)."
         )
     if which is None or not len(which):
-        shown = list(range(min(len(estimator.tasks_), _MOST_PANELS)))
+        shown = list(range(min(len(estimator.tasks_), 36)))  # panels in one figure
     else:
         shown = numbers_of_known_tasks(np.asarray(which), len(which), estimator.tasks_).tolist()
     if rows.shape[1] == 2 and estimator.kernel != "precomputed" and not sp.issparse(rows):

@@ -24,30 +24,16 @@ _BETWEEN = {"mtclust", "importlib", "sklearn", "joblib", "numba", "dask", "distr
 
 
 def shown_name(name: Any, longest: int = 24) -> str:
-    r"""A task's or column's name on one line: control characters spelled out, the middle of a long one left out.
+    """A task's or column's name on one line: control characters spelled out, the middle of a long one left out.
 
     Both ends are kept, since names often differ only in the last characters.
-
-    Examples
-    --------
-    >>> shown_name("north\nwest"), shown_name("measurements of station 1138", longest=15)
-    ('north\\nwest', 'measure…on 1138')
     """
-    text = spelled_out(str(name))
-    if len(text) <= longest:
-        return text
-    tail = (longest - 1) // 2
-    return text[: longest - 1 - tail] + "…" + text[len(text) - tail :]
+    text, tail = spelled_out(str(name)), (longest - 1) // 2
+    return text if len(text) <= longest else text[: longest - 1 - tail] + "…" + text[len(text) - tail :]
 
 
 def spelled_out(text: str) -> str:
-    r"""A text in which nothing is hidden: control characters and marks that turn the order of reading are spelled out.
-
-    Examples
-    --------
-    >>> spelled_out("gnp.\u202egod"), spelled_out("Zürich 東京")
-    ('gnp.\\u202egod', 'Zürich 東京')
-    """
+    """A text in which nothing is hidden: control characters and marks that turn the order of reading are visible."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode()
         for character in text
@@ -62,16 +48,10 @@ def distinct_names(names: Sequence[Any], longest: int = 24) -> list[str]:
 
 
 def listing(names: Sequence[Any], most: int = 4) -> str:
-    """A few names in a sentence.
-
-    Examples
-    --------
-    >>> listing(["a", "b", "c"]), listing([1, 2, 3, 4, 5, 6])
-    ('a, b and c', '1, 2, 3, 4 and 2 more')
-    """
+    """A few names in a sentence: a, b and c; a, b and 2 more."""
     texts = [str(name) for name in names]
     if len(texts) > most:
-        return f"{', '.join(texts[:most])} and {len(texts) - most} more"
+        texts[most:] = [f"{len(texts) - most} more"]
     return "".join(texts) if len(texts) < 2 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
@@ -99,16 +79,7 @@ def advice(in_python: str, on_line: str) -> str:
 
 
 def option(name: str, value: str = "") -> str:
-    """An option as the user writes it: ``--text-column`` on the command line, ``text_column=`` in Python.
-
-    Examples
-    --------
-    >>> option("text_column", "'review'"), option("keys")
-    ("text_column='review'", 'keys')
-    >>> with on_command_line():
-    ...     option("text_column", "'review'"), option("keys")
-    ("--text-column 'review'", '--key')
-    """
+    """An option as the user writes it: ``--text-column`` on the command line, ``text_column=`` in Python."""
     if not _on_command_line.get():
         value = value or ("True" if name == "new_tasks" else "")
         return f"{name}={value}" if value else name
@@ -120,14 +91,6 @@ def warn_user(message: str, category: type[Warning]) -> None:
     """Warn with the place outside the library that called it, however deep the warning comes from.
 
     The package that calls this function is not the user's either.
-
-    Examples
-    --------
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     warn_user("be careful", UserWarning)
-    >>> "messages.py" in caught[0].filename
-    False
     """
     frame: Any = sys._getframe(1)
     level, passed = 2, {*_BETWEEN, frame.f_globals.get("__name__", "").partition(".")[0]}
@@ -161,16 +124,7 @@ def _report(estimator: str, verbose: int, phases: tuple[str, ...]) -> None:
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """A part of a fit, logged to "mtclust" at level INFO; phases inside it are named together with it.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> with reporting(SimpleNamespace(verbose=2)), phase("sizes"), phase("restarts"):
-    ...     pass
-    [SimpleNamespace] sizes
-    [SimpleNamespace] sizes, restarts
-    """
+    """A part of a fit, logged to "mtclust" at level INFO; phases inside it are named together with it."""
     estimator, verbose, phases = _under_way.get()
     token = _under_way.set((estimator, verbose, (*phases, name)))
     try:

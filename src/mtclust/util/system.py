@@ -20,15 +20,7 @@ KERNEL_MATRICES = 3
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import a module of an optional extra, or say how to install it.
-
-    Examples
-    --------
-    >>> require("a_module_that_is_not_there", "plot")
-    Traceback (most recent call last):
-        ...
-    ImportError: a_module_that_is_not_there is needed here; in a clone of mtclust: pip install ".[plot]"
-    """
+    """Import a module of an optional extra, or say how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

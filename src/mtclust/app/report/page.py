@@ -18,20 +18,12 @@ import mtclust
 from mtclust.app import words
 from mtclust.app.clustering import Clustering
 from mtclust.app.findings import Trait
-from mtclust.app.summary import cautions, choices, likeness_of_tasks
+from mtclust.app.summary import TASKS_SHOWN, cautions, choices, likeness_of_tasks
 from mtclust.app.tables.columns import Feature, plane
 from mtclust.app.tables.values import column_strings
 from mtclust.util.messages import distinct_names, spelled_out
 from mtclust.util.system import require
 
-#: characters of a name in a picture
-LABEL = 18
-#: tasks in pictures, of more the largest
-TASKS_SHOWN = 40
-#: sentences that compare tasks
-_COMPARED = 6
-#: rows that are listed as least sure, and columns of the table that are shown of them
-LEAST_SURE, _COLUMNS = 12, 8
 #: points of one task, of more than four tasks so many of four tasks together; coordinates are whole numbers up to SIDE
 MOST_PER_TASK, SIDE = 1500, 1000
 
@@ -48,9 +40,7 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
     largest = np.argsort(-sizes.sum(axis=1), kind="stable")[:TASKS_SHOWN].tolist()
     shown = sorted(largest, key=order.index)
     careful = cautions(model, found.warned, found.names, facts)
-    verdict = ["" if facts.doubted else words.columns_in_words(found.without)]
-    if careful:
-        verdict.append(f"Read the {'cautions' if len(careful) > 1 else 'caution'} below before you rely on them.")
+    read = f"Read the {'cautions' if len(careful) > 1 else 'caution'} below before you rely on them."
     clusters = range(found.n_clusters)
     kind, alike = likeness_of_tasks(model, facts)
     return {
@@ -59,16 +49,16 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         "method": type(model).__name__,
         "kernel": words.kernel_in_words(model.selection_.kernel),
         "tasks": names,
-        "short_tasks": distinct_names(names, LABEL),
+        "short_tasks": distinct_names(names, 18),
         "cluster_names": [spelled_out(found.names.get(c, f"Cluster {c}")) for c in clusters],
         "order": order,
         "shown": shown,
         "columns": found.encoder.describe(),
         "first": found.ids,
         "headline": found.headline,
-        "verdict": " ".join(filter(None, verdict)),
-        "in_words": [words.cluster_in_words(found, c) for c in clusters],
-        "compared": words.compared_in_words(found, _COMPARED),
+        "verdict": " ".join(filter(None, [words.columns_in_words(found), read * bool(careful)])),
+        "in_words": found.clusters_table["characterised_by"].tolist(),
+        "compared": words.compared_in_words(found),
         "cautions": careful,
         "notes": found.notes,
         "sizes": sizes.tolist(),
@@ -151,20 +141,16 @@ def _least_sure(found: Clustering, row_names: Sequence[str]) -> dict[str, Any]:
     model, rows = found.model, found.rows("least sure")
     if not np.isfinite(rows.margins).any():
         return {"columns": [], "rows": []}
-    chosen, used = rows.least_sure(LEAST_SURE), [column.name for column in found.encoder.columns][:_COLUMNS]
-    cells = {name: _cells(rows.table.frame[name].iloc[chosen]) for name in used}
-    listed = [
-        {
-            "name": str(row_names[row]),
-            "task": int(rows.task_numbers[row]),
-            "cluster": int(model.labels_[row]),
-            "next": int(rows.following[row]),
-            "margin": rows.margins[row],
-            "values": [cells[name][k] for name in used],
-        }
-        for k, row in enumerate(chosen)
-    ]
-    return {"columns": used, "rows": listed}
+    chosen, used = rows.least_sure(12), [column.name for column in found.encoder.columns][:8]  # so many have room
+    listed = {
+        "name": [str(row_names[row]) for row in chosen],
+        "task": rows.task_numbers[chosen].tolist(),
+        "cluster": model.labels_[chosen].tolist(),
+        "next": rows.following[chosen].tolist(),
+        "margin": rows.margins[chosen],
+        "values": zip(*(_cells(rows.table.frame[name].iloc[chosen]) for name in used)),
+    }
+    return {"columns": used, "rows": [dict(zip(listed, row)) for row in zip(*listed.values())]}
 
 
 def _cells(column: Any) -> Any:

@@ -89,18 +89,14 @@ class NumberColumn:
         light = CATEGORY_WEIGHT if few and scaling == "standard" else 1.0
         return cls(cells.name, centre, scale / light, fill, fills, asdict(form), year, few)
 
-    def _read(self, cells: Cells) -> tuple[Any, NDArray[np.bool_]]:
-        """What the cells hold, None if some are something else, and which these are."""
-        form = NumberForm(**self.form)
-        read = cells.numbers(form)
-        return read, cells.no_numbers(form) if read is None else cells.missing
-
     def transform(self, cells: Cells, tasks: Tasks) -> Array:
         """What the cells hold, and the medians of the tasks where it is missing; refused if it is not as in ``fit``."""
         values = np.full(len(cells.missing), np.nan)
         if not cells.missing.all():
-            read, wrong = self._read(cells)
+            form = self.form if isinstance(self.form, str) else NumberForm(**self.form)
+            read = cells.dates(form) if isinstance(form, str) else cells.numbers(form)
             if read is None:
+                wrong = ~cells.missing if isinstance(form, str) else cells.no_numbers(form)
                 raise TableError(
                     f"column {self.name!r} holds {self.kind}s in the model, but not in all of these rows (first: "
                     f"{cells.example(wrong)}). Correct the column, or fit again with these data."
@@ -120,9 +116,6 @@ class DateColumn(NumberColumn):
     """Days, centred and scaled as numbers are; ``form`` is the format of the dates."""
 
     kind: ClassVar[str] = "date"
-
-    def _read(self, cells: Cells) -> tuple[Any, NDArray[np.bool_]]:
-        return cells.dates(self.form), ~cells.missing
 
 
 @dataclass(frozen=True)
@@ -205,8 +198,6 @@ def centred(block: Array, codes: NDArray[Any]) -> Array:
     return block - means[codes]
 
 
-#: rows whose squares sum to less than this about the means of their tasks are all the same
-_FLAT = 1e-9
 #: directions of a text
 TOPICS = 5
 
@@ -254,7 +245,7 @@ def leading_axes(rows: Any, tasks: NDArray[np.int64], k: int) -> Array:
     means = np.asarray((rows_of.T @ rows).todense() if sp.issparse(rows) else rows_of.T @ rows)
     means = means / np.maximum(np.bincount(tasks), 1)[:, None]
     squares = rows.multiply(rows).sum() if sp.issparse(rows) else np.sum(rows**2)
-    flat = squares - np.sum(np.bincount(tasks)[:, None] * means**2) <= _FLAT
+    flat = squares - np.sum(np.bincount(tasks)[:, None] * means**2) <= 1e-9  # rows of a task are all the same
     if flat or min(n, d) <= (k + 1 if sp.issparse(rows) else 500):
         dense = rows.toarray() if sp.issparse(rows) else np.asarray(rows)
         axes = np.linalg.svd(dense - means[tasks], full_matrices=False)[2][:k]
@@ -283,13 +274,8 @@ Column = NumberColumn | CategoryColumn | DateColumn | TextColumn | TopicColumn
 _KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in get_args(Column)}
 
 
-def column_to_dict(column: Column) -> dict[str, Any]:
-    """A column in plain lists, numbers and strings."""
-    return {"kind": column.kind} | asdict(column)
-
-
 def column_from_dict(saved: dict[str, Any]) -> Column:
-    """The column that :func:`column_to_dict` described, also in version 0.2."""
+    """The column of a saved encoding, also of one by version 0.2."""
     values = saved | saved.get("text", {})
     if values.pop("season", False) or values.get("form") == "mixed":
         raise TableError(f"column {values['name']!r} holds dates as this version no longer reads them; fit again.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ from mtclust.app.tables.columns import (
     TextColumn,
     TopicColumn,
     column_from_dict,
-    column_to_dict,
 )
 from mtclust.app.tables.table import Table
 from mtclust.app.tables.values import MISSING, MOSTLY, Cells
@@ -40,34 +39,6 @@ FORMAT = 3
 MOST_LEVELS = 50
 #: words per cell from which on a column is called free text
 _TEXT_WORDS = 3
-#: text repeats itself: most of a cell are words that so many of the cells have
-_COMMON_WORD = 0.01
-
-
-@dataclass(frozen=True)
-class EncodingOptions:
-    """What the user says about the columns, as :func:`mtclust.cluster` takes it; ``scaling`` is its ``scale``.
-
-    ``missing`` are all cells that mean "not known"; None is found out.
-    """
-
-    columns: Sequence[str] | None = None
-    text_column: str | None = None
-    keys: Sequence[str] = ()
-    categories: Sequence[str] = ()
-    scaling: str = "standard"
-    missing: Sequence[str] = MISSING
-    decimal: str | None = None
-    date_format: str | None = None
-
-    def named(self, table: Table) -> list[str] | None:
-        """The columns the user asked for; None where they are left to us. Names that are no columns are refused."""
-        for argument in ("keys", "categories", "columns", "text_column"):
-            given = getattr(self, argument) or []
-            table.require_columns([given] if isinstance(given, str) else list(given), option(argument))
-        if self.text_column is not None:
-            return [self.text_column]
-        return None if self.columns is None else list(dict.fromkeys(self.columns))
 
 
 @dataclass
@@ -84,15 +55,18 @@ class TableEncoder:
     identifiers: list[str] = field(default_factory=list)
 
     @classmethod
-    def fit(cls, table: Table, options: EncodingOptions) -> TableEncoder:
-        """Decide what each column holds and learn how it becomes features."""
-        learner = _Learner(table, options)
-        columns = learner.columns()
-        encoder = cls(columns, list(options.missing), table.task_column, identifiers=learner.identifiers)
+    def fit(cls, table: Table, **options: Any) -> TableEncoder:
+        """Decide what each column holds and learn how it becomes features; options as :func:`mtclust.cluster` has them.
+
+        Only ``missing`` are all cells that mean "not known".
+        """
+        learner = _Learner(table, **options)
+        columns = learner.learned()
+        encoder = cls(columns, list(learner.missing), table.task_column, identifiers=learner.identifiers)
         if learner.choosing:
             unrelated = screening.unrelated(columns, encoder.cells(table), learner.tasks)
             encoder.columns = [column for column in columns if column.name not in unrelated]
-            learner.left_out |= dict.fromkeys(unrelated, screening.UNASSOCIATED)
+            learner.left_out |= dict.fromkeys(unrelated, "not associated with any other column")
         if not encoder.columns:
             left_out = [f"{name} ({reason})" for name, reason in learner.left_out.items()]
             raise TableError(f"no column is left to cluster by: {'; '.join(left_out) or 'the table has none'}.")
@@ -159,7 +133,7 @@ class TableEncoder:
             "format": FORMAT,
             "missing": self.missing,
             "task_column": self.task_column,
-            "columns": [column_to_dict(column) for column in self.columns],
+            "columns": [{"kind": column.kind} | asdict(column) for column in self.columns],
             "notes": self.notes,
         }
 
@@ -175,13 +149,26 @@ class TableEncoder:
             raise TableError(f"the model's encoding is damaged ({error}); copy the file anew or fit again.") from error
 
 
+@dataclass
 class _Learner:
-    """Looks at one column after the other and keeps what was decided."""
+    """Looks at one column after the other, as the user wants it, and keeps what was decided."""
 
-    def __init__(self, table: Table, options: EncodingOptions) -> None:
-        self._table, self._options, self._asked = table, options, options.named(table)
-        self.choosing = self._asked is None
-        self.tasks = require("pandas", "cli").Categorical(strings_of(table.tasks))
+    table: Table
+    columns: Sequence[str] | None = None
+    text_column: str | None = None
+    keys: Sequence[str] = ()
+    categories: Sequence[str] = ()
+    scale: str = "standard"
+    missing: Sequence[str] = MISSING
+    decimal: str | None = None
+    date_format: str | None = None
+
+    def __post_init__(self) -> None:
+        for argument in ("keys", "categories", "columns", "text_column"):
+            given = getattr(self, argument) or []
+            self.table.require_columns([given] if isinstance(given, str) else list(given), option(argument))
+        self.choosing = self.columns is None and self.text_column is None
+        self.tasks = require("pandas", "cli").Categorical(strings_of(self.table.tasks))
         self.left_out: dict[str, str] = {}
         self.identifiers: list[str] = []
         self.numbers: dict[str, NDArray[np.float64]] = {}
@@ -189,23 +176,23 @@ class _Learner:
         self._read: list[str] = []
         self._odd: list[str] = []
 
-    def columns(self) -> list[Column]:
+    def learned(self) -> list[Column]:
         """Every column that can be used, and texts last; why the others are left out is kept."""
-        every = [name for name in self._table.frame.columns if name not in self._options.keys]
+        if self.text_column is not None:
+            return [TextColumn.learn(self.table.cells(self.text_column, ("",)))]
+        every = [name for name in self.table.frame.columns if name not in self.keys]
         found: list[Column] = []
-        for name in every if self._asked is None else self._asked:
-            if name == self._options.text_column:
-                return [TextColumn.learn(self._table.cells(name, ("",)))]
-            learned = self._learn(self._table.cells(name, tuple(self._options.missing)))
+        for name in every if self.columns is None else dict.fromkeys(self.columns):
+            learned = self._learn(self.table.cells(name, tuple(self.missing)))
             if isinstance(learned, str):
                 self.left_out[name] = learned
             else:
                 found.append(learned)
-        texts = [self._table.cells(name, ("",)) for name in self._texts]
-        for cells in texts:  # free text: alone by its words, beside other columns by a few topics
-            alone = not found and len(texts) == 1
+        alone = not found and len(self._texts) == 1
+        for name in self._texts:  # free text: alone by its words, beside other columns by a few topics
+            cells = self.table.cells(name, ("",))
             found.append(TextColumn.learn(cells) if alone else TopicColumn.learn_topics(cells, self.tasks))
-            del self.left_out[cells.name]
+            del self.left_out[name]
         return found
 
     def notes(self, columns: Sequence[Column]) -> list[str]:
@@ -214,23 +201,23 @@ class _Learner:
         for name, reason in self.left_out.items():
             reasons.setdefault(reason, []).append(name)
         ignored = "; ".join(f"{listing(names, 12)} ({reason})" for reason, names in reasons.items())
-        said: dict[str, Any] = {
-            f"Columns ignored: {ignored}.": ignored,
-            f"Read as numbers: {'; '.join(self._read)}.": self._read,
+        odd = (
             f"Read as categories, since not all cells are numbers: {listing(self._odd, 5)}. If these cells mean 'not "
-            f"known', say so ({option('missing')}).": self._odd,
-        }
-        said |= {
+            f"known', say so ({option('missing')})."
+        )
+        texts = [
             f"The text {column.name} is used by its main topics, weighted as one number; "
-            f"{option('text_column', column.name)} uses it alone.": True
+            f"{option('text_column', column.name)} uses it alone."
             for column in columns
             if isinstance(column, TopicColumn)
-        }
-        return [note for note, happened in said.items() if happened]
+        ]
+        read = [f"Columns ignored: {ignored}."] * bool(ignored)
+        read += [f"Read as numbers: {'; '.join(self._read)}."] * bool(self._read)
+        return read + [odd] * bool(self._odd) + texts
 
     def _learn(self, cells: Cells) -> Column | str:
         """How a column becomes features, or in words why it is left out."""
-        options, n_known = self._options, int((~cells.missing).sum())
+        n_known = int((~cells.missing).sum())
         if n_known == 0:
             return "empty in every row"
         if cells.distinct == 1:
@@ -239,8 +226,8 @@ class _Learner:
             return "the same in all rows of a task"
         if self.choosing and n_known < MOSTLY * len(cells.missing):
             return f"missing in {int(cells.missing.sum())} of {len(cells.missing)} rows"
-        category = cells.name in options.categories
-        numbers = None if category else cells.numbers(options.decimal)
+        category = cells.name in self.categories
+        numbers = None if category else cells.numbers(self.decimal)
         if self.choosing and not category:
             reason = screening.identifier(cells, None if numbers is None else numbers[0], np.asarray(self.tasks.codes))
             if reason is not None:
@@ -250,16 +237,16 @@ class _Learner:
             first = int(np.argmax(~cells.missing))
             if form.unit or (form.written_out and form.decimal == "." and any(map(str.isalpha, cells.strings[first]))):
                 self._read.append(f"{cells.name} ({cells.strings[first]!r} is {numbers[0][first]:,.10g})")
-            return NumberColumn.learn(cells, *numbers, options.scaling, self.tasks)
-        dates = None if category else cells.dates(options.date_format)
+            return NumberColumn.learn(cells, *numbers, self.scale, self.tasks)
+        dates = None if category else cells.dates(self.date_format)
         if dates is not None:
-            return DateColumn.learn(cells, *dates, options.scaling, self.tasks)
+            return DateColumn.learn(cells, *dates, self.scale, self.tasks)
         odd = "" if category else cells.odd_among_numbers()
         if odd:
             self._odd.append(f"{cells.name} ({odd})")
         own = n_known >= screening.LEAST_COUNT and cells.distinct > MOSTLY * n_known
         if category or (cells.distinct <= MOST_LEVELS and not own):
-            return CategoryColumn.learn(cells, options.scaling, self.tasks)
+            return CategoryColumn.learn(cells, self.scale, self.tasks)
         return self._names_or_text(cells, n_known)
 
     def _names_or_text(self, cells: Cells, n_known: int) -> str:
@@ -299,5 +286,5 @@ def _repeats_words(texts: Sequence[list[str]]) -> bool:
     """Whether texts share words, as sentences do; names and addresses hardly do."""
     different = [{word.lower() for word in words} for words in texts]
     counts = Counter(word for words in different for word in words)
-    common = {word for word, times in counts.items() if times >= max(3, _COMMON_WORD * len(texts))}
+    common = {word for word, times in counts.items() if times >= max(3, len(texts) / 100)}
     return bool(np.mean([len(words & common) / max(len(words), 1) for words in different]) >= MOSTLY)

@@ -36,17 +36,10 @@ _NAMES = {
 _WEAK_NAMES = {"no", "nr", "number", "code", "key", "idx", "row", "account", "reference", "ref"}
 #: what holds for fewer rows (or different values) in all, or rows of a task on average, can come about by chance
 LEAST_COUNT, LEAST_OF_TASK = 10, 5
-#: numbers that begin anew (samples of a study) count at most so many times, and this share of them is there
-_MOST_RUNS, _COMPLETE = 20, 0.95
 #: fewer rows can differ from each other by chance, and do not say what is far; nearly every row is this share
 _FEW, NEARLY = 20, 0.9
-#: √n times the largest distance of numbers handed out at random from even ones is larger once in a hundred times
-_EVEN = 1.63
-
-#: why a column that is associated with no other is ignored
-UNASSOCIATED = "not associated with any other column"
-#: with fewer rows association cannot be told; where so many products would have to be summed nothing is said
-_LEAST_ROWS, _MOST_PRODUCTS = 100, 10**11
+#: with fewer rows association cannot be told
+_LEAST_ROWS = 100
 #: from so many numbers on the same is asked of numbers
 _MANY_NUMBERS = 20
 #: what chance does less often than this, over everything that was looked at, is taken for true
@@ -55,8 +48,6 @@ CHANCE = 0.05
 #: a gap so many times as wide as the values before it parts far values from the others; the second where a far value
 #: stands there only once or twice, as the largest of skewed columns do
 _GAP, _GAP_OF_FEW = 3.0, 10.0
-#: more different values far away are no codes or slips, but a kind of rows
-_MOST_FAR = 3
 
 
 # -- identifiers -------------------------------------------------------------------------------------------------------
@@ -89,7 +80,8 @@ def identifier(cells: Cells, values: Array | None, codes: Codes) -> str | None:
     if last in _WEAK_NAMES:
         return "a different number in nearly every row"
     ranks = (np.sort(numbers) - numbers.min()) / np.ptp(numbers)
-    even = np.abs(ranks - np.linspace(0, 1, n)).max() < _EVEN / np.sqrt(n)
+    # numbers handed out at random are further from even ones once in a hundred times
+    even = np.abs(ranks - np.linspace(0, 1, n)).max() < 1.63 / np.sqrt(n)
     return "a different whole number in every row, evenly spread" if cells.distinct == n and even else None
 
 
@@ -103,7 +95,8 @@ def _begins_anew(numbers: Array) -> bool:
         return False
     counts = np.bincount((numbers - low).astype(np.int64))
     longer = np.maximum.accumulate(counts[::-1])[::-1]  # how many of the counts go so far
-    return bool(longer[0] <= min(_MOST_RUNS, len(numbers) / _FEW) and len(numbers) >= _COMPLETE * longer.sum())
+    # samples of a study: few counts, of which nearly all numbers are there
+    return bool(longer[0] <= min(20, len(numbers) / _FEW) and len(numbers) >= 0.95 * longer.sum())
 
 
 def last_word(name: str) -> str:
@@ -125,7 +118,7 @@ def unrelated(columns: Sequence[Column], cells: Sequence[Cells], tasks: Any) -> 
         blocks.append(np.column_stack([block, absent]) if absent.any() else block)
     numbers = sum(column.kind == "number" for column in columns)
     suspects = [_needs_company(column, block, numbers >= _MANY_NUMBERS) for column, block in zip(columns, blocks)]
-    if not any(suspects) or len(tasks) * (2 * sum(block.shape[1] for block in blocks)) ** 2 > _MOST_PRODUCTS:
+    if not any(suspects) or len(tasks) * (2 * sum(block.shape[1] for block in blocks)) ** 2 > 10**11:  # too long
         return []
     found = []
     for column, asked, chance in zip(columns, suspects, chances_of_company(blocks, np.asarray(tasks.codes))):
@@ -206,7 +199,7 @@ def _beyond(outside: Array, edge: float, begin: float) -> Array:
     repeated = np.maximum.accumulate(counts[::-1])[::-1] > 2  # here or further out
     wide = different - edges > np.where(repeated, _GAP, _GAP_OF_FEW) * (edges - begin)
     far = different[np.argmax(wide) :] if wide.any() else np.empty(0)
-    return far if len(far) <= _MOST_FAR else np.empty(0)
+    return far if len(far) <= 3 else np.empty(0)  # more are no codes or slips, but a kind of rows
 
 
 def far_values_doubts(columns: Mapping[str, Array]) -> list[str]:

@@ -13,7 +13,6 @@ import gzip
 import io
 import lzma
 import os
-import warnings
 import zipfile
 import zlib
 from collections import Counter
@@ -75,7 +74,11 @@ class Table:
         """Refuse names that are no columns, with the columns there are."""
         if self.task_column is not None and self.task_column in names:
             raise TableError(f"{asked} names {self.task_column!r}, which is the task column; leave it out.")
-        refuse_absent(names, asked, list(self.frame.columns))
+        columns = self.frame.columns.tolist()
+        absent = ", ".join(repr(name) for name in names if name not in columns)
+        if absent:
+            above = _ABOVE if sum(column.startswith("Unnamed: ") for column in columns) > 1 else ""
+            raise TableError(f"{asked}: there is no column {absent}. The columns are {shown_columns(columns)}.{above}")
 
 
 def read_any(table: Any, task: Any) -> Table:
@@ -210,14 +213,14 @@ def _with_tasks(table: Table, column: Any, empty: str) -> Table:
 def _aligned(task: Any, index: Any) -> Any:
     """One task per row as a series; one with an index is matched by it."""
     pandas = require("pandas", "cli")
-    if isinstance(task, pandas.Series) and not task.index.equals(index):
-        if not (task.index.is_unique and index.is_unique and len(task) == len(index) and index.isin(task.index).all()):
+    given = task if isinstance(task, pandas.Series) else pandas.Series(list(task))
+    if len(given) != len(index):
+        raise TableError(f"task has {len(given)} entries but the table has {len(index)} rows; give one per row.")
+    if given is task and not task.index.equals(index):
+        if not (task.index.is_unique and index.is_unique and index.isin(task.index).all()):
             raise TableError("task is a series with another index than the table; give one task per row of the table.")
-        task = task.reindex(index)
-    values = pandas.Series(list(task) if not isinstance(task, pandas.Series) else task.to_numpy())
-    if len(values) != len(index):
-        raise TableError(f"task has {len(values)} entries but the table has {len(index)} rows; give one per row.")
-    return values
+        given = task.reindex(index)
+    return given
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -304,49 +307,31 @@ def _decoded(name: str, content: bytes, notes: list[str]) -> str:
 def _read_text(name: str, text: str, suffix: str, notes: list[str]) -> Any:
     pandas = require("pandas", "cli")
     separator = "\t" if suffix == ".tsv" else sniff_separator(text[:_SNIFFED])
-    try:
-        header = next(csv.reader(text[:_SNIFFED].splitlines(), delimiter=separator))
-        refuse_duplicates(name, header)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pandas.errors.ParserWarning)  # fields without a header would be lost
-            frame = pandas.read_csv(
-                io.StringIO(text), sep=separator, dtype=str, keep_default_na=False, na_filter=False, index_col=False
-            )
-    except pandas.errors.ParserWarning as error:
-        raise TableError(
-            f"{name}: rows have more fields than the first line, which should name the columns and reads "
-            f"{text.splitlines()[0][:60]!r}. Remove what stands above the header, or correct the rows."
-        ) from error
-    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error, StopIteration) as error:
+    try:  # without a header, so that no row has more fields than it
+        rows = pandas.read_csv(io.StringIO(text), sep=separator, header=None, dtype=str, na_filter=False)
+    except (pandas.errors.ParserError, pandas.errors.EmptyDataError) as error:
         reason = str(error).replace("Error tokenizing data. C error: ", "").strip()
         raise TableError(
-            f"{name} cannot be read as a table with separator {separator!r}: {reason}. Correct the file."
+            f"{name} cannot be read as a table with separator {separator!r}: {reason}. The first line, which should "
+            f"name the columns, reads {text.splitlines()[0][:60]!r}. Remove what stands above the header, or correct "
+            "the rows."
         ) from error
     if separator not in (",", "\t"):
         notes.append(f"{name}: the separator is {separator!r}.")
-    return frame.fillna("")
-
-
-def refuse_absent(names: Sequence[str], asked: str, columns: Sequence[str]) -> None:
-    """Refuse names that are no columns, with the columns there are."""
-    absent = ", ".join(repr(name) for name in names if name not in columns)
-    if absent:
-        above = _ABOVE if sum(column.startswith("Unnamed: ") for column in columns) > 1 else ""
-        raise TableError(f"{asked}: there is no column {absent}. The columns are {shown_columns(columns)}.{above}")
+    header = rows.iloc[0].tolist()
+    refuse_duplicates(name, header)
+    return rows[1:].set_axis([column or f"Unnamed: {k}" for k, column in enumerate(header)], axis=1)
 
 
 def sniff_separator(beginning: str) -> str:
     """The separator that cuts the first lines into the same number of fields, the more the better."""
-    lines = beginning.splitlines()
-    if len(beginning) >= _SNIFFED and len(lines) > 1:
-        lines = lines[:-1]  # the last one may be cut
-    scores = {}
+    whole, scores = beginning.rpartition("\n")[0] or beginning, {}  # the last line may be cut
     for separator in (",", ";", "\t", "|"):
-        counts = [len(row) for row in csv.reader(lines[:50], delimiter=separator) if row]
+        counts = [len(row) for row in csv.reader(whole.splitlines()[:50], delimiter=separator) if row]
         fields, times = Counter(counts).most_common(1)[0] if counts else (1, 0)
         if fields > 1 and counts[0] == fields:
             scores[separator] = (times / len(counts), fields)
-    return max(scores, key=lambda separator: scores[separator], default=",")
+    return max(scores, key=scores.__getitem__, default=",")
 
 
 def refuse_duplicates(name: str, columns: Sequence[str]) -> None:

@@ -103,25 +103,23 @@ class Cells:
         ``form`` is how they were written in ``fit``, or the decimal mark, or None to find it out.
         """
         plain = form in (None, ".") or (isinstance(form, NumberForm) and not form.written_out)
-        if self.typed == "M" or (self.missing.all() and not self.typed):
+        if self.typed == "M":
             return None
-        if self.typed or (plain and self._numbers is not None):
-            values = np.full(len(self.missing), np.nan) if self._numbers is None else self._numbers
-            return self._finite(values), NumberForm()
-        if not isinstance(form, NumberForm):
-            form = self._form(form)
-        if form is None:
-            return None
-        values = form.values(self._parts)
-        return None if np.any(np.isnan(values) & ~self.missing) else (self._finite(values), form)
-
-    def _finite(self, values: Array) -> Array:
+        if self._numbers is not None and (self.typed or plain):
+            values, form = self._numbers, NumberForm()
+        else:
+            form = form if isinstance(form, NumberForm) else self._form(form)
+            if form is None:
+                return None
+            values = form.values(self._parts)
+            if np.any(np.isnan(values) & ~self.missing):
+                return None
         infinite = np.isinf(values)
         if infinite.any():
             raise TableError(
                 f"column {self.name!r} has infinite values ({self.example(infinite)}); correct them, or leave it out."
             )
-        return values
+        return values, form
 
     def _form(self, decimal: str | None) -> NumberForm | None:
         """The form in which all cells are numbers of one unit; None if some are none, or of another unit."""
