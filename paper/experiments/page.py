@@ -180,11 +180,17 @@ def correlations_of(frame: Any, dataset: str, name: str) -> list[NDArray[np.floa
     return [omega / np.outer(scale, scale) for omega, scale in zip(found, scales)]
 
 
+def off_diagonal(frame: Any, dataset: str, name: str) -> tuple[list[float], list[float]]:
+    """Share of D² off the diagonal, and that of the same eigenvalues in random axes, draw by draw."""
+    shares, null = (details_of(frame, dataset, name, key) for key in ("off_diagonal", "off_diagonal_null"))
+    return shares, null
+
+
 def off_diagonal_text(frame: Any, datasets: Sequence[str], name: str) -> str:
     """Share of D² off the diagonal beside that of the same eigenvalues in random axes."""
     parts = []
     for dataset in datasets:
-        shares, null = (details_of(frame, dataset, name, key) for key in ("off_diagonal", "off_diagonal_null"))
+        shares, null = off_diagonal(frame, dataset, name)
         if shares:
             parts.append(f"{dataset} {np.mean(shares):.2f} (random axes {np.mean(null):.2f})")
     return f"{name}: share of D² off the diagonal {', '.join(parts)}." if parts else ""
