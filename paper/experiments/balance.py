@@ -44,7 +44,7 @@ class Balance(Experiment):
     )
     repeats = 5
 
-    def cells(self, repeats: int, quick: bool) -> list[Cell]:
+    def cells(self, repeats: int, quick: bool, protocol: str) -> list[Cell]:
         """All fits; a quick run has one job, two values of l and the RBF kernel."""
         values: Sequence[float | str] = (0.0, 0.3, AUTO) if quick else (*BALANCE, AUTO)
         datasets, kernels = (DATASETS[:1], KERNELS[1:]) if quick else (DATASETS, KERNELS)

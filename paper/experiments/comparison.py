@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA as PrincipalComponents
+from sklearn.model_selection import ParameterGrid
 
 from mtclust.datasets import TaskData
 from paper.datasets import fetch_newsgroups_tasks, fetch_pendigits_tasks, fetch_sentiment_tasks
 from paper.datasets.newsgroups import NEWSGROUP_TASKS
 from paper.datasets.pendigits import JOBS
 from paper.experiments import figures, page
-from paper.experiments.driver import Experiment
-from paper.experiments.methods import OURS, fit_ours, fit_reference, rows_of_ours, true_sizes
+from paper.experiments.driver import AS_PRINTED, Experiment
+from paper.experiments.methods import OURS, ROWS_OF, fit_ours, fit_reference, true_sizes
 from paper.experiments.page import Picture, Section
 from paper.experiments.printed import (
     LAMBDAS,
@@ -33,7 +34,6 @@ from paper.experiments.printed import (
     LEVEL_GRID,
     STARTS,
     STOPS,
-    PrintedKernel,
     fit_printed,
     printed_kernel,
     printed_sections,
@@ -79,19 +79,6 @@ class Block:
     draws: int = ALL_DRAWS
     pooled_draws: int = ALL_DRAWS  # of POOLED_KERNEL
 
-    def reference_cells(self, common: Mapping[str, Any], quick: bool, grid: bool) -> list[Cell]:
-        """Reference methods at their default setting, or at all points of their grids (in a quick run of NC only)."""
-        names = [name for name in self.references if name not in POOLED_KERNEL or common["draw"] < self.pooled_draws]
-        starts = {"n_init": 2 if quick else RESTARTS}
-        if not grid:
-            return [Cell(methods=(name,), setting=starts, **common) for name in names]
-        return [
-            Cell(methods=(name,), protocol="grid", setting={**starts, **point}, **common)
-            for name in names
-            if REFERENCE_METHODS[name].grid and (name == "NC" or not quick)
-            for point in REFERENCE_METHODS[name].settings()
-        ]
-
 
 class Comparison(Experiment):
     """One of the three."""
@@ -112,52 +99,47 @@ class Comparison(Experiment):
     def more(self, named: Any, main: Any, directory: Path) -> list[Section]:
         """The sections that only this comparison has; ``main`` has no normalisations."""
 
-    def cells(self, repeats: int, quick: bool) -> list[Cell]:
-        """All fits without labels."""
-        found = []
-        for block, common in self._draws(repeats, quick):
-            found += block.reference_cells(common, quick, grid=False)
-            found += [
-                Cell(methods=rows_of_ours(name), kernel=kernel, solver="exchange", **common)
-                for name, kernel in product(block.models, block.kernels)
-            ]
-        return found
-
-    def printed_cells(self, repeats: int, quick: bool) -> list[Cell]:
-        """The paper's grid with its solver, from k-means and random labels; reference methods at their grids."""
-        found = []
-        cuts = {"max_cuts": (2 if quick else max(STOPS),), "init": STARTS}
-        for block, common in self._draws(repeats, quick):
-            found += block.reference_cells(common, quick, grid=False) + block.reference_cells(common, quick, grid=True)
-            points = [
-                (name, kernel, setting)
-                for name, kernel in product(block.models, block.kernels)
-                for setting in _points(cuts | {"lambda1": LAMBDAS, "lambda2": LAMBDAS}, kernel, quick)
-                # for DSTC only the sum counts
-                if name != "DSTC" or setting["lambda1"] <= setting["lambda2"]
-            ]
-            if block.dataset in LEVEL_DATASETS:
-                points += [("DMTRC", "rbf", setting) for setting in _points(cuts | LEVEL_GRID, "", quick)]
-            found += [
-                Cell(methods=(name,), kernel=kernel, solver="cutting-plane", protocol="as printed",
-                     setting=setting, **common)
-                for name, kernel, setting in points
-            ]  # fmt: skip
-        return found
-
-    def _draws(self, repeats: int, quick: bool) -> list[tuple[Block, dict[str, Any]]]:
-        """Every block with every draw of it: what all of its cells have in common."""
+    def cells(self, repeats: int, quick: bool, protocol: str) -> list[Cell]:
+        """Every block on every draw of it."""
         return [
-            (block, {"experiment": self.name, "dataset": block.dataset, "draw": draw, "seed": draw})
+            cell
             for block in self.blocks(quick)
             for draw in range(min(repeats, block.draws))
+            for cell in self._fits(block, draw, quick, protocol)
         ]
+
+    def _fits(self, block: Block, draw: int, quick: bool, protocol: str) -> Iterator[Cell]:
+        """All fits without labels; as printed reference methods at their grids (in a quick run only NC) and ours on
+        the paper's grid with its solver, from k-means and random labels.
+        """
+        common: dict[str, Any] = {"experiment": self.name, "dataset": block.dataset, "draw": draw, "seed": draw}
+        starts = {"n_init": 2 if quick else RESTARTS}
+        references = [name for name in block.references if name not in POOLED_KERNEL or draw < block.pooled_draws]
+        for name in references:
+            yield Cell(methods=(name,), setting=starts, **common)
+        if protocol != AS_PRINTED:
+            for name, kernel in product(block.models, block.kernels):
+                yield Cell(methods=ROWS_OF[name], kernel=kernel, solver="exchange", **common)
+            return
+        for name in references:
+            if REFERENCE_METHODS[name].grid and (name == "NC" or not quick):
+                for point in ParameterGrid(REFERENCE_METHODS[name].grid):
+                    yield Cell(methods=(name,), protocol="grid", setting=starts | point, **common)
+        cuts: dict[str, Any] = {"max_cuts": (2 if quick else max(STOPS),), "init": STARTS}
+        common |= {"solver": "cutting-plane", "protocol": AS_PRINTED}
+        for name, kernel in product(block.models, block.kernels):
+            for setting in _points(cuts | {"lambda1": LAMBDAS, "lambda2": LAMBDAS}, kernel, quick):
+                # for DSTC only the sum counts
+                if name != "DSTC" or setting["lambda1"] <= setting["lambda2"]:
+                    yield Cell(methods=(name,), kernel=kernel, setting=setting, **common)
+        for setting in _points(cuts | LEVEL_GRID, "", quick) if block.dataset in LEVEL_DATASETS else ():
+            yield Cell(methods=("DMTRC",), kernel="rbf", setting=setting, **common)
 
     def execute(self, cell: Cell) -> Sequence[Outcome]:
         data, name, setting = _data(self.name, cell.dataset, cell.draw), cell.methods[0], dict(cell.setting)
         if name in REFERENCE_METHODS:
-            return fit_reference(name, data, cell.seed, setting.pop("n_init"), setting)
-        if cell.protocol == "as printed":
+            return fit_reference(name, data, cell.seed, **setting)
+        if cell.protocol == AS_PRINTED:
             kernel = _printed_kernel(self.name, cell.dataset, cell.draw, setting.get("width"))
             return fit_printed(name, data, cell.seed, kernel, setting)
         keep = array_name("D", cell.dataset, cell.kernel) if cell.draw == 0 else None
@@ -215,7 +197,7 @@ def _data(name: str, dataset: str, draw: int) -> TaskData:
 
 
 @lru_cache(maxsize=len(WIDTHS) + 1)
-def _printed_kernel(name: str, dataset: str, draw: int, width: float | None) -> PrintedKernel:
+def _printed_kernel(name: str, dataset: str, draw: int, width: float | None) -> Any:
     return printed_kernel(_data(name, dataset, draw), width)
 
 
@@ -410,6 +392,17 @@ _TERMS = (
 )
 
 
+def _captions(data: str, first: int) -> dict[str, str]:
+    """The captions of four figures of the paper, of which this is the first."""
+    return {
+        "nmi": f"Fig. {first}: NMI comparison on the {data} dataset.",
+        "D": f"Fig. {first + 1}: Visualizations of D of DMTFC_l on the {data} dataset.",
+        PCA: f"Fig. {first + 2}: Hinton diagrams of Ω of DMTRC_l on the {data} dataset.",
+        RAW: f"Fig. {first + 3}: Hinton diagrams of Ω of *DMTRC_l on the {data} dataset.",
+        "features": f"{COMPONENTS} principal components",
+    }
+
+
 class Newsgroups(Texts):
     """Six tasks of three newsgroups."""
 
@@ -422,12 +415,7 @@ class Newsgroups(Texts):
     fetch = staticmethod(fetch_newsgroups_tasks)
     fractions = (0.05, 0.1, 0.2, 0.4)
     tasks = staticmethod(lambda dataset: "123456")
-    captions: Mapping[str, str] = {
-        "nmi": "Fig. 7: NMI comparison on the 20-newsgroups dataset.",
-        "D": "Fig. 8: Visualizations of D of DMTFC_l on the 20-newsgroups dataset.",
-        PCA: "Fig. 9: Hinton diagrams of Ω of DMTRC_l on the 20-newsgroups dataset.",
-        RAW: "Fig. 10: Hinton diagrams of Ω of *DMTRC_l on the 20-newsgroups dataset.",
-        "features": f"{COMPONENTS} principal components",
+    captions: Mapping[str, str] = _captions("20-newsgroups", 7) | {
         "per task": "results on each individual task (supplement).",
         "time": "Fig. 11: CPU time comparison on the 20-newsgroups.",
     }
@@ -451,12 +439,7 @@ class Sentiment(Texts):
     fetch = staticmethod(fetch_sentiment_tasks)
     fractions = (0.1, 0.3, 0.5)
     tasks = staticmethod(lambda dataset: ("books", "dvd", "electr.", "kitchen"))
-    captions: Mapping[str, str] = {
-        "nmi": "Fig. 12: NMI comparison on the sentiment dataset.",
-        "D": "Fig. 13: Visualizations of D of DMTFC_l on the sentiment dataset.",
-        PCA: "Fig. 14: Hinton diagrams of Ω of DMTRC_l on the sentiment dataset.",
-        RAW: "Fig. 15: Hinton diagrams of Ω of *DMTRC_l on the sentiment dataset.",
-        "features": f"{COMPONENTS} principal components",
+    captions: Mapping[str, str] = _captions("sentiment", 12) | {
         "per task": (
             "Fig. 16: NMI comparison between the proposed methods on the individual tasks with respect to different "
             "percentages of data on the sentiment dataset."

@@ -89,7 +89,7 @@ class Complexity(Experiment):
     )
     repeats = 5
 
-    def cells(self, repeats: int, quick: bool) -> list[Cell]:
+    def cells(self, repeats: int, quick: bool, protocol: str) -> list[Cell]:
         """All fits; those with few rows first, so that an interrupted run has as many rows as can be."""
         found = []
         in_all = QUICK_ROWS_IN_ALL if quick else ROWS_IN_ALL

@@ -37,12 +37,8 @@ class Experiment(ABC):
     repeats: int  # draws if the user gives no number
 
     @abstractmethod
-    def cells(self, repeats: int, quick: bool) -> list[Cell]:
-        """All fits, in the order in which they are run."""
-
-    def printed_cells(self, repeats: int, quick: bool) -> list[Cell]:
-        """The fits of ``--as-printed``, where they differ."""
-        return self.cells(repeats, quick)
+    def cells(self, repeats: int, quick: bool, protocol: str) -> list[Cell]:
+        """All fits of a protocol, :data:`OURS` or :data:`AS_PRINTED`, in the order in which they are run."""
 
     @abstractmethod
     def execute(self, cell: Cell) -> Sequence[Outcome]:
@@ -51,10 +47,6 @@ class Experiment(ABC):
     @abstractmethod
     def report(self, named: Any, directory: Path) -> Sequence[Section]:
         """The page about the finished rows, with the names of their methods; figures go below the directory."""
-
-    def cells_of(self, protocol: str, repeats: int, quick: bool) -> list[Cell]:
-        """The fits of one protocol."""
-        return (self.printed_cells if protocol == AS_PRINTED else self.cells)(repeats, quick)
 
 
 def run_experiment(
@@ -73,7 +65,7 @@ def run_experiment(
     with _alone_in(directory):
         _claim(directory, quick, protocol, repeats)
         try:
-            cells = experiment.cells_of(protocol, repeats, quick)
+            cells = experiment.cells(repeats, quick, protocol)
             run_cells(cells, experiment.execute, RunTable(directory / TABLE), n_jobs=n_jobs)
         except DataUnavailable as error:
             raise CommandError(
@@ -113,8 +105,7 @@ def state(experiment: Experiment, directory: Path) -> str:
             "starts and data sets, and our models may have been given other sizes."
         )
     run = json.loads((directory / MARK).read_text())
-    wanted = run["repeats"].items()
-    cells = [cell for protocol, n in wanted for cell in experiment.cells_of(protocol, n, run["quick"])]
+    cells = [cell for protocol, n in run["repeats"].items() for cell in experiment.cells(n, run["quick"], protocol)]
     present = {key_of(row) for row in rows}
     missing = Counter(cell.dataset for cell in cells if not present.issuperset(cell.keys()))
     text = f"Rows of mtclust {version}."

@@ -18,7 +18,7 @@ from paper.datasets import fetch_pendigits_tasks, fetch_sentiment_tasks
 from paper.experiments import figures
 from paper.experiments.comparison import our_options
 from paper.experiments.driver import Experiment
-from paper.experiments.methods import OURS, fit_ours, fit_reference, rows_of_ours, scores, warm_up
+from paper.experiments.methods import OURS, ROWS_OF, fit_ours, fit_reference, scores, warm_up
 from paper.experiments.page import Picture, Section, bar_figure, table
 from paper.experiments.protocols import by_draw, estimate
 from paper.experiments.runner import Cell, Outcome
@@ -46,7 +46,7 @@ FIXED = {"width": 0.5, "lambda": 2.0**-10}
 
 def _ours(dataset: str, draws: int, kernel: str) -> list[Cell]:
     return [
-        Cell(NAME, dataset, draw, rows_of_ours(name), kernel, "exchange", seed=draw)
+        Cell(NAME, dataset, draw, ROWS_OF[name], kernel, "exchange", seed=draw)
         for draw in range(draws)
         for name in OURS
     ]
@@ -235,7 +235,7 @@ class Transfer(Experiment):
     )
     repeats = 5
 
-    def cells(self, repeats: int, quick: bool) -> list[Cell]:
+    def cells(self, repeats: int, quick: bool, protocol: str) -> list[Cell]:
         """All fits; a quick run needs no data."""
         samples, correlations = (SAMPLES[1:2], CORRELATIONS[:5:4]) if quick else (SAMPLES, CORRELATIONS)
         synthetic = [*(f"samples {n}" for n in samples), *(f"correlation {rho:g}" for rho in correlations)]

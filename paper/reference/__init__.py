@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
 from mtclust.core.tasks import index_tasks
@@ -55,10 +54,6 @@ class ReferenceMethod:
     def label(self) -> str:
         """The name for tables and plots; says so if the method is a reconstruction."""
         return f"{self.name} (reconstruction)" if self.reconstruction else self.name
-
-    def settings(self) -> list[dict[str, Any]]:
-        """All points of the grid; one empty setting if there is no grid."""
-        return list(ParameterGrid(dict(self.grid)))
 
     def fit(self, X: Any, tasks: Any, n_clusters: int, *, n_init: int = 10, seed: int = 0, **setting: Any) -> Clustered:
         """Cluster rows with the default setting, except for what is given; the lowest objective of ``n_init`` starts.

@@ -218,7 +218,7 @@ def test_as_printed_has_the_objective_of_the_paper(name):
     setting = {"lambda1": 2.0**-2, "lambda2": 2.0**-4}
     kernel = printed_kernel(data)
     options = printed_options(name, kernel, data.n_tasks, setting) | ({} if name == "DSTC" else {"tol": 1e-7})
-    model = OURS[name](3, sizes="balanced", random_state=0, **options).fit(kernel.matrix, tasks=data.tasks)
+    model = OURS[name](3, sizes="balanced", random_state=0, **options).fit(kernel, tasks=data.tasks)
     assert model.objective_ == pytest.approx(printed_objective(name, data, model.labels_, setting), rel=1e-3)
 
 
