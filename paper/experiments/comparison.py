@@ -24,20 +24,10 @@ from mtclust.datasets import TaskData
 from paper.datasets import fetch_newsgroups_tasks, fetch_pendigits_tasks, fetch_sentiment_tasks
 from paper.datasets.newsgroups import NEWSGROUP_TASKS
 from paper.datasets.pendigits import JOBS
-from paper.experiments import figures, page
+from paper.experiments import figures, page, printed
 from paper.experiments.driver import AS_PRINTED, Experiment
 from paper.experiments.methods import OURS, ROWS_OF, fit_ours, fit_reference, true_sizes
 from paper.experiments.page import Picture, Section
-from paper.experiments.printed import (
-    LAMBDAS,
-    LEVEL_DATASETS,
-    LEVEL_GRID,
-    STARTS,
-    STOPS,
-    fit_printed,
-    printed_kernel,
-    printed_sections,
-)
 from paper.experiments.protocols import (
     REFERENCES,
     by_draw,
@@ -125,14 +115,14 @@ class Comparison(Experiment):
             if REFERENCE_METHODS[name].grid and (name == "NC" or not quick):
                 for point in ParameterGrid(REFERENCE_METHODS[name].grid):
                     yield Cell(methods=(name,), protocol="grid", setting=starts | point, **common)
-        cuts: dict[str, Any] = {"max_cuts": (2 if quick else max(STOPS),), "init": STARTS}
+        cuts: dict[str, Any] = {"max_cuts": (2 if quick else max(printed.STOPS),), "init": printed.STARTS}
         common |= {"solver": "cutting-plane", "protocol": AS_PRINTED}
         for name, kernel in product(block.models, block.kernels):
-            for setting in _points(cuts | {"lambda1": LAMBDAS, "lambda2": LAMBDAS}, kernel, quick):
+            for setting in _points(cuts | {"lambda1": printed.LAMBDAS, "lambda2": printed.LAMBDAS}, kernel, quick):
                 # for DSTC only the sum counts
                 if name != "DSTC" or setting["lambda1"] <= setting["lambda2"]:
                     yield Cell(methods=(name,), kernel=kernel, setting=setting, **common)
-        for setting in _points(cuts | LEVEL_GRID, "", quick) if block.dataset in LEVEL_DATASETS else ():
+        for setting in _points(cuts | printed.LEVEL_GRID, "", quick) if block.dataset in printed.LEVEL_DATASETS else ():
             yield Cell(methods=("DMTRC",), kernel="rbf", setting=setting, **common)
 
     def execute(self, cell: Cell) -> Sequence[Outcome]:
@@ -141,7 +131,7 @@ class Comparison(Experiment):
             return fit_reference(name, data, cell.seed, **setting)
         if cell.protocol == AS_PRINTED:
             kernel = _printed_kernel(self.name, cell.dataset, cell.draw, setting.get("width"))
-            return fit_printed(name, data, cell.seed, kernel, setting)
+            return printed.fit_printed(name, data, cell.seed, kernel, setting)
         keep = array_name("D", cell.dataset, cell.kernel) if cell.draw == 0 else None
         return fit_ours(
             name, data, cell.seed, keep_as=keep, sizes=true_sizes(data), **our_options(name, cell.kernel, setting)
@@ -165,7 +155,7 @@ class Comparison(Experiment):
             learned += page.hinton_figure(free, directory, models, tasks, stem, self.captions[kind])
         return [
             *page.nmi_sections(main, directory, datasets, names, self.captions["nmi"]),
-            *printed_sections(main, directory, datasets),
+            *printed.printed_sections(main, directory, datasets),
             page.per_task(main, directory, datasets, self.names, tasks, self.captions["per task"]),
             Section("What is learned", _learned_text(free, datasets), pictures=learned),
             *self.more(named, main, directory),
@@ -177,7 +167,7 @@ def _points(grid: Mapping[str, Any], kernel: str, quick: bool) -> list[dict[str,
     axes = {key: values[:1] if quick and key.startswith("lambda") else values for key, values in grid.items()}
     if kernel == "rbf":
         axes["width"] = WIDTHS[1:2] if quick else WIDTHS
-    return [dict(zip(axes, values)) for values in product(*axes.values())]
+    return list(ParameterGrid(axes))
 
 
 def array_name(what: str, dataset: str, kernel: str) -> str:
@@ -198,7 +188,7 @@ def _data(name: str, dataset: str, draw: int) -> TaskData:
 
 @lru_cache(maxsize=len(WIDTHS) + 1)
 def _printed_kernel(name: str, dataset: str, draw: int, width: float | None) -> Any:
-    return printed_kernel(_data(name, dataset, draw), width)
+    return printed.printed_kernel(_data(name, dataset, draw), width)
 
 
 def our_options(name: str, kernel: str, setting: Mapping[str, Any]) -> dict[str, Any]:

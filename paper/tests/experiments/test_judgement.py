@@ -42,8 +42,8 @@ from paper.experiments.printed import (
     printed_points,
 )
 from paper.experiments.protocols import Estimate, as_reported, estimate, with_names
-from paper.experiments.supervised import SupervisedLinear
 from paper.experiments.table import as_frame, as_row
+from paper.experiments.transfer import SupervisedLinear
 
 
 def rows_of(scores, **columns):
@@ -269,11 +269,6 @@ def test_supervised_relationship_learns_that_tasks_are_related_and_uses_it():
             found.append((model.predict(X[~few], tasks[~few]) == y[~few]).mean())
         assert model.coupling_matrix_.min() > 0
     assert np.mean(accuracy["MTRL"]) > np.mean(accuracy["STL"])
-
-
-def test_unknown_supervised_kind_is_refused():
-    with pytest.raises(ValueError, match="kind must be one of"):
-        SupervisedLinear("MTXL")
 
 
 def test_pages_escape_the_marks_of_markdown(tmp_path):
