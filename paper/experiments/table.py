@@ -100,14 +100,6 @@ class RunTable:
 
     Rows are appended in one write and forced to the disk; a line that a kill left unfinished is dropped when the file
     is read again.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> table = RunTable(Path(tempfile.mkdtemp()) / "runs.csv")
-    >>> table.append([as_row(experiment="x", dataset="a", draw=0, method="KM", nmi=0.5)])
-    >>> table.read()[0]["nmi"]
-    '0.5'
     """
 
     def __init__(self, path: Path) -> None:

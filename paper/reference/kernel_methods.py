@@ -62,25 +62,13 @@ def k_means_runs(X: Any, n_clusters: int, n_init: int, rng: RandomState) -> list
 
 
 def mean_distance(X: Any) -> float:
-    """Mean Euclidean distance over all pairs of different rows.
-
-    Examples
-    --------
-    >>> mean_distance(np.array([[0.0], [1.0], [3.0]]))
-    2.0
-    """
+    """Mean Euclidean distance over all pairs of different rows."""
     total = sum(float(block.sum()) for block in pairwise_distances_chunked(X))
     return total / (X.shape[0] * (X.shape[0] - 1))
 
 
 def rbf_kernel(X: Any, sigma: float) -> Array:
-    """Kernel matrix of the rows of X; all ones when ``sigma`` is 0, that is when all rows are equal.
-
-    Examples
-    --------
-    >>> rbf_kernel([[0.0], [2.0]], sigma=2.0).round(3).tolist()
-    [[1.0, 0.607], [0.607, 1.0]]
-    """
+    """Kernel matrix of the rows of X; all ones when ``sigma`` is 0, that is when all rows are equal."""
     squared = euclidean_distances(X, squared=True)
     if sigma == 0:
         return np.ones_like(squared)
@@ -239,13 +227,7 @@ def smooth_coordinates(K: Array, n_components: int) -> Array:
 
 
 def cut_of(K: Array, labels: Labels) -> float:
-    """Sum over clusters of the weight that leaves the cluster over its total weight.
-
-    Examples
-    --------
-    >>> cut_of(np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), np.array([0, 0, 1]))
-    0.0
-    """
+    """Sum over clusters of the weight that leaves the cluster over its total weight."""
     members = (labels[:, None] == np.unique(labels)).astype(np.float64)
     within = np.einsum("ik,ij,jk->k", members, K, members, optimize=True)
     return float((1 - within / (K.sum(axis=1) @ members)).sum())
@@ -311,11 +293,6 @@ def best_rank(costs: Array, least_rank: int) -> int:
 
     The corners of the feasible set are the flat vectors (1/j, …, 1/j, 0, …), whose value is the mean of the first j
     costs. Of equally good ones the longest is taken, which keeps a whole eigenspace together.
-
-    Examples
-    --------
-    >>> best_rank(np.array([3.0, 0.0, 0.0, 9.0]), least_rank=1)
-    3
     """
     means = np.cumsum(costs) / np.arange(1, len(costs) + 1)
     allowed = means[min(least_rank, len(costs)) - 1 :]
