@@ -60,8 +60,8 @@ def run_experiment(
 ) -> list[Picture]:
     """Run what is missing, then write the page; returns the figures on it."""
     directory = out / experiment.name
-    usual = min(experiment.repeats, PRINTED_REPEATS) if protocol == AS_PRINTED else experiment.repeats
-    repeats = repeats or (1 if quick else usual)
+    most = 1 if quick else PRINTED_REPEATS if protocol == AS_PRINTED else experiment.repeats
+    repeats = repeats or min(experiment.repeats, most)
     with _alone_in(directory):
         _claim(directory, quick, protocol, repeats)
         try:
@@ -76,7 +76,8 @@ def run_experiment(
 
 def write_report(experiment: Experiment, directory: Path) -> list[Picture]:
     """Figures and page from the table as it is; nothing is run. Returns the figures."""
-    again = f"run python -m paper reproduce {experiment.name} first."
+    command = f"python -m paper reproduce {experiment.name}"
+    again = f"run {command} first."
     if not (directory / MARK).exists():
         raise CommandError(f"{directory} holds no results; {again}")
     run = json.loads((directory / MARK).read_text())
@@ -85,9 +86,9 @@ def write_report(experiment: Experiment, directory: Path) -> list[Picture]:
         raise CommandError(f"{directory / TABLE} has no finished rows yet; {again}")
     sections = [*experiment.report(with_names(frame), directory), *failures(frame)]
     intro = [state(experiment, directory), experiment.intro, f"{draws_text(frame)} All rows: `{TABLE}`."]
-    common = {"quick": " --quick" if run["quick"] else "", OURS: "", AS_PRINTED: " --as-printed"}
+    quick = " --quick" if run["quick"] else ""
     made_by = "` and `".join(
-        f"python -m paper reproduce {experiment.name} --repeats {repeats}{common['quick']}{common[protocol]}"
+        f"{command} --repeats {repeats}{quick}{' --as-printed' if protocol == AS_PRINTED else ''}"
         for protocol, repeats in run["repeats"].items()
     )
     write_page(directory / "page.md", experiment.title, made_by, "\n\n".join(intro), sections)
