@@ -12,7 +12,7 @@ from paper.experiments import figures
 from paper.experiments.comparison import DATASETS, our_options
 from paper.experiments.driver import Experiment
 from paper.experiments.methods import OURS, fit_ours
-from paper.experiments.page import Picture, Section
+from paper.experiments.page import Section
 from paper.experiments.protocols import by_draw
 from paper.experiments.runner import Cell, Outcome
 
@@ -82,12 +82,12 @@ class Balance(Experiment):
         for ax in axes[:, 0]:
             ax.set_ylabel("NMI")
             ax.legend(fontsize=7, frameon=False)
-        picture = Picture(
-            figures.save(figure, directory, "balance"),
+        picture = figures.save(
+            figure, directory, "balance",
             'Mean NMI and standard error over draws against l; star: sizes="auto". All classes have the same size, so '
             "l = 0 is the truth.",
             "Fig. 5: Clustering performance with respect to the class balance parameter l on the pendigits dataset.",
-        )
+        )  # fmt: skip
         header = ("data set", "method", *(f"l = {step:g}" for step in steps), 'sizes="auto"')
         text = (
             "Mean over draws. With 100 rows and 5 clusters l = 0.03 allows the sizes of l = 0 and no others, so that "

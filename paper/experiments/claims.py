@@ -18,7 +18,8 @@ from paper.experiments.balance import ALL_L, AUTO_L, by_balance
 from paper.experiments.comparison import DATASETS, PCA, RAW, by_kind, within_and_across
 from paper.experiments.complexity import exponents, with_sweeps
 from paper.experiments.driver import read_frame, state
-from paper.experiments.page import Picture, Section, correlations_of, off_diagonal, write_page
+from paper.experiments.figures import Picture
+from paper.experiments.page import Section, correlations_of, off_diagonal, write_page
 from paper.experiments.printed import ALL_CUTS, LABELS, NO_CUTS, ONE_CUT, OTHER_DRAWS, STARTS, chosen_settings
 from paper.experiments.protocols import (
     COVERAGE,

@@ -27,7 +27,7 @@ from paper.datasets.pendigits import JOBS
 from paper.experiments import figures, page, printed
 from paper.experiments.driver import AS_PRINTED, Experiment
 from paper.experiments.methods import OURS, ROWS_OF, fit_ours, fit_reference, true_sizes
-from paper.experiments.page import Picture, Section
+from paper.experiments.page import Section
 from paper.experiments.protocols import (
     REFERENCES,
     by_draw,
@@ -274,11 +274,17 @@ class Pendigits(Comparison):
         tasks = np.unique(view[:, 0])
         figure, axes = figures.panels(3, -(-len(tasks) // 3), width=2.5, height=2.3)
         for ax, task in zip(axes.flat, tasks):
-            rows = view[view[:, 0] == task]
-            figures.scatter(ax, rows[:, 2], rows[:, 3], rows[:, 1].astype(int), f"Task {task:.0f}")
+            digits = view[view[:, 0] == task, 1].astype(int)
+            for digit, colour, marker in zip(np.unique(digits), figures.GROUPS, figures.MARKERS):
+                x, y = view[view[:, 0] == task, 2:][digits == digit].T
+                ax.scatter(x, y, s=14, linewidths=0, label=str(digit), color=colour, marker=marker)
+            ax.set(xticks=[], yticks=[], title=f"Task {task:.0f}")
+            ax.legend(
+                fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1, 1), handletextpad=0.1, borderpad=0
+            )
         caption = "Draw 0, two principal components of all rows; colour and symbol: the digit."
         paper = "Fig. 1: Visualization of the tasks on the pendigits data."
-        return [Section("The tasks", pictures=[Picture(figures.save(figure, directory, "tasks"), caption, paper)])]
+        return [Section("The tasks", pictures=[figures.save(figure, directory, "tasks", caption, paper)])]
 
 
 # --- newsgroups and sentiment
@@ -357,11 +363,8 @@ def _time_section(caption: str, free: Any, wanted: Sequence[str], directory: Pat
     slowest = max((columns[0].mean() for columns in series.values() if len(columns[0])), default=1.0)
     figures.times(ax, sizes, series, [name for name in names if name.startswith("*")], slowest, {2: "O(n²)"}, shares)
     ax.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
-    picture = Picture(
-        figures.save(figure, directory, "time"),
-        "CPU seconds of one fit, choosing and all starts included, against the share of the data.",
-        caption,
-    )
+    shown = "CPU seconds of one fit, choosing and all starts included, against the share of the data."
+    picture = figures.save(figure, directory, "time", shown, caption)
     rows = []
     for name, columns in series.items():
         medians = [column.median() for column in columns]

@@ -13,7 +13,7 @@ from paper.experiments import figures
 from paper.experiments.comparison import our_options
 from paper.experiments.driver import Experiment
 from paper.experiments.methods import fit_ours
-from paper.experiments.page import Picture, Section
+from paper.experiments.page import Section
 from paper.experiments.protocols import by_draw, estimate, number_text, slope
 from paper.experiments.runner import Cell, Outcome
 
@@ -143,12 +143,12 @@ class Complexity(Experiment):
                      f"{rows[rows['name'] == name]['nmi'].mean():.2f}"]
                 )  # fmt: skip
         figures.legend_below(figure, axes[0, 0], 6)
-        picture = Picture(
-            figures.save(figure, directory, "time"),
+        picture = figures.save(
+            figure, directory, "time",
             "CPU seconds on one core, mean over draws, with lines of slope 2 and 3.",
             "Fig. 6: Time complexities with respect to the data set size of each task (n), feature dimension (d), and "
             "number of tasks (m).",
-        )
+        )  # fmt: skip
         header = ("x", "method", "exponent of x", "upper half of x", "median seconds at each x", "NMI")
         text = (
             "Exponents p of time ∝ xᵖ, by least squares on logarithms, mean over draws, over all x and over the larger "

@@ -17,7 +17,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from mtclust.datasets import TaskData
 from mtclust.util.system import require
 from paper.experiments.methods import OURS, n_classes, scores, true_sizes, warm_up
-from paper.experiments.page import Picture, Section, bar_figure
+from paper.experiments.page import Section, bar_figure
 from paper.experiments.protocols import (
     LEVEL,
     REFERENCES,
@@ -196,9 +196,9 @@ def _answer(frame: Any, names: Sequence[str], directory: Path, datasets: Sequenc
         "The paper's own solver on its own grid, labels choosing (bars; line: standard deviation over draws) and "
         "without labels, after one cut (diamonds); reference methods by the mean over starts."
     )
-    path = bar_figure(directory, "as_printed", datasets, shown, pd.concat([reported, best]), plain)
+    picture = bar_figure(directory, "as_printed", datasets, shown, pd.concat([reported, best]), plain, caption)
     header = ("data set", "method", "start", *ways)
-    return Section("As printed", text, header, rows, [Picture(path, caption)])
+    return Section("As printed", text, header, rows, [picture])
 
 
 def _by_cuts(points: Any, names: Sequence[str], datasets: Sequence[str]) -> Section:

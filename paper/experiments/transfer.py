@@ -29,7 +29,7 @@ from paper.experiments import figures
 from paper.experiments.comparison import our_options
 from paper.experiments.driver import Experiment
 from paper.experiments.methods import OURS, ROWS_OF, fit_ours, fit_reference, scores, warm_up
-from paper.experiments.page import Picture, Section, bar_figure, table
+from paper.experiments.page import Section, bar_figure, table
 from paper.experiments.protocols import by_draw, estimate
 from paper.experiments.runner import Cell, Outcome
 
@@ -241,7 +241,7 @@ def _gain_section(named: Any, directory: Path) -> list[Section]:
             rows.append([label, f"{value:g}", f"{by_draw(named, d, alone).mean():.3f}", *estimates])
     figures.legend_below(figure, axes[0, 0], 3)
     caption = "Gain over clustering every task alone: mean and standard error over draws."
-    picture = Picture(figures.save(figure, directory, "gain"), caption)
+    picture = figures.save(figure, directory, "gain", caption)
     text = (
         "Coupling can only help where a task's own rows do not settle its clusters. The synthetic tasks' cluster "
         "centres have a chosen correlation: at 0 they have nothing in common. In brackets the 95% interval of the mean."
@@ -266,7 +266,8 @@ def _supervised_section(named: Any, directory: Path) -> list[Section]:
     )
     scored = named.assign(accuracy=[details.get("accuracy", float("nan")) for details in named["details"]])
     (section,) = table("Supervised counterparts", text, datasets, names, (scored, "nmi"), (scored, "accuracy"))
-    return [replace(section, pictures=[Picture(bar_figure(directory, "supervised", datasets, names, named), caption)])]
+    picture = bar_figure(directory, "supervised", datasets, names, named, None, caption)
+    return [replace(section, pictures=[picture])]
 
 
 def _stability_section(named: Any) -> list[Section]:

@@ -282,7 +282,7 @@ def test_pages_escape_the_marks_of_markdown(tmp_path):
 def test_a_figure_is_the_same_file_twice(tmp_path):
     for name in ("a", "b"):
         figure, axes = figures.panels(1)
-        figures.hinton(axes[0, 0], np.array([[1.0, -0.5], [-0.5, 1.0]]), ["x", "y"])
-        figures.save(figure, tmp_path / name, "omega")
-    first, second = (tmp_path / name / "figures" / "omega.png" for name in ("a", "b"))
+        figures.lines(axes[0, 0], [1, 2], {"DMTRC_l": [[0.4, 0.6], [0.7]]})
+        figures.save(figure, tmp_path / name, "nmi", "NMI")
+    first, second = (tmp_path / name / "figures" / "nmi.png" for name in ("a", "b"))
     assert first.read_bytes() == second.read_bytes()
