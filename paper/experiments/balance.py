@@ -77,8 +77,7 @@ class Balance(Experiment):
                 rows.append([d, name, *(f"{part.mean():.3f}" if len(part) else "–" for part in (*series[name], free))])
             figures.lines(ax, steps, series)
             ax.set_xticks([*steps, 0.36], [*(f"{step:g}" for step in steps), "auto"], fontsize=7)
-            ax.set_title(f"{d}, {kernel}")
-            ax.set_xlabel("l")
+            ax.set(title=f"{d}, {kernel}", xlabel="l")
         for ax in axes[:, 0]:
             ax.set_ylabel("NMI")
             ax.legend(fontsize=7, frameon=False)

@@ -234,8 +234,7 @@ def _gain_section(named: Any, directory: Path) -> list[Section]:
             ax.set_xscale("log")
             ax.set_xticks(list(values), [f"{value:g}" for value in values])
             ax.minorticks_off()
-        ax.set_xlabel(label)
-        ax.set_ylabel(f"NMI minus that of {alone}")
+        ax.set(xlabel=label, ylabel=f"NMI minus that of {alone}")
         for value, d in values.items():
             estimates = (str(estimate(gains(named, d, name, alone))) for name in names)
             rows.append([label, f"{value:g}", f"{by_draw(named, d, alone).mean():.3f}", *estimates])
