@@ -17,7 +17,6 @@ from mtclust import DSTC
 from mtclust.core import kernels as features
 from mtclust.distributed.engine import Engine
 from mtclust.exceptions import ClusterLostError
-from paper.experiments import transfer
 from paper.experiments.runner import Cell, Outcome, run_cells
 from paper.experiments.table import RunTable, as_row
 
@@ -90,13 +89,6 @@ def test_workers_that_die_again_and_again_are_explained_by_their_memory():
     said = r"Workers died again and again .*127\.0\.0\.1.* too small: use smaller chunks \(rechunk, repartition\)"
     with pytest.raises(ClusterLostError, match=said), engine._explained():
         raise distributed.KilledWorker("step", worker, allowed_failures=3)
-
-
-def test_an_experiment_names_columns_and_data_sets_it_does_not_know():
-    with pytest.raises(ValueError, match=r"unknown columns \['speed'\]; the table has \['experiment', "):
-        as_row(speed=1)
-    with pytest.raises(ValueError, match="unknown data set 'moons'"):
-        transfer._data("moons", 0)
 
 
 def test_rows_of_other_methods_than_promised_are_an_error_of_the_cell(tmp_path):

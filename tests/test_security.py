@@ -76,12 +76,12 @@ def test_every_download_is_encrypted_and_has_a_checksum_of_the_file_or_of_its_co
     flat = [value for group in groups for value in (group.values() if isinstance(group, dict) else group)]
     nested = [file for value in flat for file in (value if isinstance(value, tuple) else (value,))]
     files = [*held.values(), *nested]
-    remote = [file for file in files if isinstance(file, DataFile) and file.urls]
+    remote = [file for file in files if isinstance(file, DataFile) and file.url]
     assert remote
     digest = re.compile(r"[0-9a-f]{64}")
     by_content = any(isinstance(value, str) and digest.fullmatch(value) for value in [*held.values(), *flat])
     for file in remote:
-        assert all(address.startswith("https://") for address in file.urls)
+        assert file.url.startswith("https://")
         assert by_content or digest.fullmatch(file.sha256 or "")
 
 

@@ -35,11 +35,11 @@ class DataFile:
 
     path: str  # below a data directory, e.g. "pendigits/pendigits.tra"
     sha256: str | None  # None for a file that is judged by its parsed content alone
-    urls: tuple[str, ...] = ()  # tried in order; empty for a file that is only looked for
+    url: str = ""  # empty for a file that is only looked for
 
 
 def obtain(files: Sequence[DataFile], parse: Callable[[Path], Parsed]) -> Parsed:
-    """Find or download one of several interchangeable files, check it and return ``parse`` of it.
+    """Find one of several interchangeable files, or download the last, check it and return ``parse`` of it.
 
     ``parse`` must raise ``ValueError`` on content that is not right; a download that it refuses is not kept.
     """
@@ -53,24 +53,21 @@ def obtain(files: Sequence[DataFile], parse: Callable[[Path], Parsed]) -> Parsed
                 raise ValueError(f"{path} has the wrong checksum: sha256 {digest}, expected {file.sha256}.")
             return parse(path)
     pooch: Any = require("pooch", "data")
-    failures = []
-    for wanted, url in ((file, url) for file in files for url in file.urls):
-        final = cache_directory() / wanted.path
-        try:
-            pooch.retrieve(url, wanted.sha256 and f"sha256:{wanted.sha256}", final.name, final.parent)
-        except OSError as error:
-            failures.append(f"{url}: {error}")
-            continue
-        try:
-            return parse(final)
-        except ValueError:
-            final.unlink()
-            raise
-    raise FileNotFoundError(
-        f"{' or '.join(file.path for file in files)} was not found in {given or 'the cache'} and could not be "
-        f"downloaded: {'; '.join(failures)}.\nPut it below a directory of yours under that name, and name that in the "
-        f"environment variable {DATA_VARIABLE}."
-    )
+    *_, file = files
+    final = cache_directory() / file.path
+    try:
+        pooch.retrieve(file.url, file.sha256 and f"sha256:{file.sha256}", final.name, final.parent)
+    except OSError as error:
+        raise FileNotFoundError(
+            f"{' or '.join(file.path for file in files)} was not found in {given or 'the cache'} and could not be "
+            f"downloaded: {file.url}: {error}.\nPut it below a directory of yours under that name, and name that in "
+            f"the environment variable {DATA_VARIABLE}."
+        ) from error
+    try:
+        return parse(final)
+    except ValueError:
+        final.unlink()
+        raise
 
 
 def cache_directory() -> Path:
@@ -92,8 +89,6 @@ def read_members(path: Path, name: re.Pattern[str]) -> list[tuple[re.Match[str],
                 if match and stream:
                     members.append((match, stream.read()))
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
-        if isinstance(error, FileNotFoundError | PermissionError):
-            raise
         raise ValueError(
             f"{path.name} is a broken archive ({type(error).__name__}: {error}). Delete it to have it downloaded again."
         ) from error
@@ -130,9 +125,8 @@ def check_content(parts: Sequence[bytes], expected: str, what: str, source: str)
     digest = content_hash(parts)
     if digest != expected:
         raise ValueError(
-            f"{what} read from {source} is not the expected data set: "
-            f"its rows have the sha256 {digest}, not {expected}. "
-            "The file is damaged or another version: delete it to have it downloaded again."
+            f"{what} read from {source} is not the expected data set: its rows have the sha256 {digest}, not "
+            f"{expected}. The file is damaged or another version: delete it to have it downloaded again."
         )
 
 

@@ -35,7 +35,7 @@ _FILES = (
     DataFile(
         "20news/20news-bydate.tar.gz",
         "8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610",
-        ("https://ndownloader.figshare.com/files/5975967",),
+        "https://ndownloader.figshare.com/files/5975967",
     ),
 )
 #: of newsgroup, number and text of every message, in canonical order
@@ -71,14 +71,7 @@ def fetch_newsgroups_tasks(fraction: float = 0.05, seed: int = 0, **features: An
     target = classes[rows].astype(np.int64)
     tasks = target // len(NEWSGROUP_TASKS[0]) + 1
     data, feature_names = text_features(counts[rows], terms, **features)
-    return TaskData(
-        data=data,
-        target=target,
-        tasks=tasks,
-        target_names=names,
-        feature_names=feature_names,
-        rows=rows.astype(np.int64),
-    )
+    return TaskData(data, target, tasks, names, feature_names, rows.astype(np.int64))
 
 
 @lru_cache(maxsize=1)

@@ -20,20 +20,17 @@ TASKS_PER_GROUP = 3
 JOBS = {1: (1, 2, 3), 2: (4, 5, 6), 3: (1, 2, 3, 4, 5, 6)}
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/pendigits"
-_TRAIN = DataFile(
-    "pendigits/pendigits.tra",
-    "e2b9eb9f0d0467e2b64a4816a3420edf2b8043447576f4b84337aba44a9f97d3",
-    (f"{_UCI}/pendigits.tra",),
-)
-_TEST = DataFile(
-    "pendigits/pendigits.tes",
-    "8bd03229c5c5291fefe43e45465dd948d2645bf23328b9d993e0b777666b2015",
-    (f"{_UCI}/pendigits.tes",),
+_TRAIN, _TEST = (
+    DataFile(f"pendigits/{name}", sha256, f"{_UCI}/{name}")
+    for name, sha256 in {
+        "pendigits.tra": "e2b9eb9f0d0467e2b64a4816a3420edf2b8043447576f4b84337aba44a9f97d3",
+        "pendigits.tes": "8bd03229c5c5291fefe43e45465dd948d2645bf23328b9d993e0b777666b2015",
+    }.items()
 )
 #: of the rows, one byte per number, training file before test file
 _CONTENT = "167121c34cccba273b4a2de0e2a152ae98aa4f80ce582ec37ef82dac0eab4eaf"
 _N_FEATURES = 16
-_NAMES = tuple(str(digit) for digit in range(10))
+_NAMES = tuple(map(str, range(10)))
 #: a pen stroke resampled to eight points
 _FEATURES = np.array([f"{axis}{point}" for point in range(1, 9) for axis in "xy"])
 
@@ -44,23 +41,12 @@ def fetch_pendigits() -> TaskData:
     The order is pendigits.tra followed by pendigits.tes: the order the row numbers in :attr:`TaskData.rows` count in.
     """
     table = _read_table()
-    n_rows = len(table)
-    return TaskData(
-        data=table[:, :_N_FEATURES],
-        target=table[:, _N_FEATURES],
-        tasks=np.zeros(n_rows, dtype=np.int64),
-        target_names=_NAMES,
-        feature_names=_FEATURES.copy(),
-        rows=np.arange(n_rows),
-    )
+    tasks, rows = np.zeros(len(table), dtype=np.int64), np.arange(len(table))
+    return TaskData(table[:, :_N_FEATURES], table[:, _N_FEATURES], tasks, _NAMES, _FEATURES.copy(), rows)
 
 
 def fetch_pendigits_tasks(
-    job: int = 1,
-    seed: int = 0,
-    *,
-    rows_per_class: int | Sequence[int] = 20,
-    scale: bool = True,
+    job: int = 1, seed: int = 0, *, rows_per_class: int | Sequence[int] = 20, scale: bool = True
 ) -> TaskData:
     """The paper's jobs on pendigits: tasks 1 to 3 hold the digits 0, 3, 6, 8, 9, tasks 4 to 6 the digits 1, 2, 4, 5, 7.
 
@@ -79,15 +65,8 @@ def fetch_pendigits_tasks(
     sizes = one_per("rows_per_class", rows_per_class, "classes", len(DIGIT_GROUPS[0]), 1)
     drawn = _draw_six_tasks(digits, seed, sizes)
     rows = np.concatenate([drawn[task - 1] for task in JOBS[job]])
-    data = table[rows, :_N_FEATURES]
-    return TaskData(
-        data=scale_columns(data) if scale else data,
-        target=digits[rows],
-        tasks=np.repeat(JOBS[job], [len(drawn[task - 1]) for task in JOBS[job]]),
-        target_names=_NAMES,
-        feature_names=_FEATURES.copy(),
-        rows=rows,
-    )
+    data, tasks = table[rows, :_N_FEATURES], np.repeat(JOBS[job], sum(sizes))
+    return TaskData(scale_columns(data) if scale else data, digits[rows], tasks, _NAMES, _FEATURES.copy(), rows)
 
 
 def _draw_six_tasks(digits: NDArray[Any], seed: int, sizes: Sequence[int]) -> list[NDArray[np.int64]]:

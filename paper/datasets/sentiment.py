@@ -28,7 +28,7 @@ _FILES = (
     DataFile(
         "sentiment/processed_acl.tar.gz",
         None,
-        ("https://www.cs.jhu.edu/~mdredze/datasets/sentiment/processed_acl.tar.gz",),
+        "https://www.cs.jhu.edu/~mdredze/datasets/sentiment/processed_acl.tar.gz",
     ),
 )
 #: of domain, polarity and line of every labelled review, in canonical order
@@ -52,14 +52,8 @@ def fetch_sentiment_tasks(fraction: float = 0.1, seed: int = 0, **features: Any)
     counts, terms, cells = _review_counts()
     rows = draw_fraction(cells, fraction, np.random.default_rng(seed))
     data, feature_names = text_features(counts[rows], terms, **features)
-    return TaskData(
-        data=data,
-        target=cells[rows] % len(POLARITIES),
-        tasks=np.array(DOMAINS)[cells[rows] // len(POLARITIES)],
-        target_names=POLARITIES,
-        feature_names=feature_names,
-        rows=rows,
-    )
+    tasks = np.array(DOMAINS)[cells[rows] // len(POLARITIES)]
+    return TaskData(data, cells[rows] % len(POLARITIES), tasks, POLARITIES, feature_names, rows)
 
 
 @lru_cache(maxsize=1)

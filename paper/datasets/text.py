@@ -71,13 +71,7 @@ _PLAIN = re.compile(r"[a-z]{3,}")
 
 
 def porter_stem(word: str) -> str:
-    """The stem of a lower-case English word.
-
-    Examples
-    --------
-    >>> [porter_stem(word) for word in ["relational", "hopping", "ponies", "electricity"]]
-    ['relat', 'hop', 'poni', 'electr']
-    """
+    """The stem of a lower-case English word."""
     if not _PLAIN.fullmatch(word):
         return word
     word = _step1(word)

@@ -24,12 +24,6 @@ EXPERIMENTS = {
 
 
 def load_experiment(name: str) -> Experiment:
-    """The experiment of this name; its module is imported only now.
-
-    Examples
-    --------
-    >>> load_experiment("balance").repeats
-    5
-    """
+    """The experiment of this name; its module is imported only now."""
     experiment: Experiment = importlib.import_module(f"paper.experiments.{EXPERIMENTS[name]}").EXPERIMENTS[name]
     return experiment

@@ -12,7 +12,7 @@ from paper.experiments import figures
 from paper.experiments.comparison import DATASETS, our_options
 from paper.experiments.driver import Experiment
 from paper.experiments.methods import OURS, fit_ours
-from paper.experiments.page import Picture, Section
+from paper.experiments.page import Section
 from paper.experiments.protocols import by_draw
 from paper.experiments.runner import Cell, Outcome
 
@@ -44,7 +44,7 @@ class Balance(Experiment):
     )
     repeats = 5
 
-    def cells(self, repeats: int, quick: bool) -> list[Cell]:
+    def cells(self, repeats: int, quick: bool, protocol: str) -> list[Cell]:
         """All fits; a quick run has one job, two values of l and the RBF kernel."""
         values: Sequence[float | str] = (0.0, 0.3, AUTO) if quick else (*BALANCE, AUTO)
         datasets, kernels = (DATASETS[:1], KERNELS[1:]) if quick else (DATASETS, KERNELS)
@@ -77,17 +77,16 @@ class Balance(Experiment):
                 rows.append([d, name, *(f"{part.mean():.3f}" if len(part) else "–" for part in (*series[name], free))])
             figures.lines(ax, steps, series)
             ax.set_xticks([*steps, 0.36], [*(f"{step:g}" for step in steps), "auto"], fontsize=7)
-            ax.set_title(f"{d}, {kernel}")
-            ax.set_xlabel("l")
+            ax.set(title=f"{d}, {kernel}", xlabel="l")
         for ax in axes[:, 0]:
             ax.set_ylabel("NMI")
             ax.legend(fontsize=7, frameon=False)
-        picture = Picture(
-            figures.save(figure, directory, "balance"),
+        picture = figures.save(
+            figure, directory, "balance",
             'Mean NMI and standard error over draws against l; star: sizes="auto". All classes have the same size, so '
             "l = 0 is the truth.",
             "Fig. 5: Clustering performance with respect to the class balance parameter l on the pendigits dataset.",
-        )
+        )  # fmt: skip
         header = ("data set", "method", *(f"l = {step:g}" for step in steps), 'sizes="auto"')
         text = (
             "Mean over draws. With 100 rows and 5 clusters l = 0.03 allows the sizes of l = 0 and no others, so that "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
@@ -18,26 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA as PrincipalComponents
+from sklearn.model_selection import ParameterGrid
 
 from mtclust.datasets import TaskData
 from paper.datasets import fetch_newsgroups_tasks, fetch_pendigits_tasks, fetch_sentiment_tasks
 from paper.datasets.newsgroups import NEWSGROUP_TASKS
 from paper.datasets.pendigits import JOBS
-from paper.experiments import figures, page
-from paper.experiments.driver import Experiment
-from paper.experiments.methods import OURS, fit_ours, fit_reference, rows_of_ours, true_sizes
-from paper.experiments.page import Picture, Section
-from paper.experiments.printed import (
-    LAMBDAS,
-    LEVEL_DATASETS,
-    LEVEL_GRID,
-    STARTS,
-    STOPS,
-    PrintedKernel,
-    fit_printed,
-    printed_kernel,
-    printed_sections,
-)
+from paper.experiments import figures, page, printed
+from paper.experiments.driver import AS_PRINTED, Experiment
+from paper.experiments.methods import OURS, ROWS_OF, fit_ours, fit_reference, true_sizes
+from paper.experiments.page import Section
 from paper.experiments.protocols import (
     REFERENCES,
     by_draw,
@@ -79,19 +69,6 @@ class Block:
     draws: int = ALL_DRAWS
     pooled_draws: int = ALL_DRAWS  # of POOLED_KERNEL
 
-    def reference_cells(self, common: Mapping[str, Any], quick: bool, grid: bool) -> list[Cell]:
-        """Reference methods at their default setting, or at all points of their grids (in a quick run of NC only)."""
-        names = [name for name in self.references if name not in POOLED_KERNEL or common["draw"] < self.pooled_draws]
-        starts = {"n_init": 2 if quick else RESTARTS}
-        if not grid:
-            return [Cell(methods=(name,), setting=starts, **common) for name in names]
-        return [
-            Cell(methods=(name,), protocol="grid", setting={**starts, **point}, **common)
-            for name in names
-            if REFERENCE_METHODS[name].grid and (name == "NC" or not quick)
-            for point in REFERENCE_METHODS[name].settings()
-        ]
-
 
 class Comparison(Experiment):
     """One of the three."""
@@ -112,54 +89,49 @@ class Comparison(Experiment):
     def more(self, named: Any, main: Any, directory: Path) -> list[Section]:
         """The sections that only this comparison has; ``main`` has no normalisations."""
 
-    def cells(self, repeats: int, quick: bool) -> list[Cell]:
-        """All fits without labels."""
-        found = []
-        for block, common in self._draws(repeats, quick):
-            found += block.reference_cells(common, quick, grid=False)
-            found += [
-                Cell(methods=rows_of_ours(name), kernel=kernel, solver="exchange", **common)
-                for name, kernel in product(block.models, block.kernels)
-            ]
-        return found
-
-    def printed_cells(self, repeats: int, quick: bool) -> list[Cell]:
-        """The paper's grid with its solver, from k-means and random labels; reference methods at their grids."""
-        found = []
-        cuts = {"max_cuts": (2 if quick else max(STOPS),), "init": STARTS}
-        for block, common in self._draws(repeats, quick):
-            found += block.reference_cells(common, quick, grid=False) + block.reference_cells(common, quick, grid=True)
-            points = [
-                (name, kernel, setting)
-                for name, kernel in product(block.models, block.kernels)
-                for setting in _points(cuts | {"lambda1": LAMBDAS, "lambda2": LAMBDAS}, kernel, quick)
-                # for DSTC only the sum counts
-                if name != "DSTC" or setting["lambda1"] <= setting["lambda2"]
-            ]
-            if block.dataset in LEVEL_DATASETS:
-                points += [("DMTRC", "rbf", setting) for setting in _points(cuts | LEVEL_GRID, "", quick)]
-            found += [
-                Cell(methods=(name,), kernel=kernel, solver="cutting-plane", protocol="as printed",
-                     setting=setting, **common)
-                for name, kernel, setting in points
-            ]  # fmt: skip
-        return found
-
-    def _draws(self, repeats: int, quick: bool) -> list[tuple[Block, dict[str, Any]]]:
-        """Every block with every draw of it: what all of its cells have in common."""
+    def cells(self, repeats: int, quick: bool, protocol: str) -> list[Cell]:
+        """Every block on every draw of it."""
         return [
-            (block, {"experiment": self.name, "dataset": block.dataset, "draw": draw, "seed": draw})
+            cell
             for block in self.blocks(quick)
             for draw in range(min(repeats, block.draws))
+            for cell in self._fits(block, draw, quick, protocol)
         ]
+
+    def _fits(self, block: Block, draw: int, quick: bool, protocol: str) -> Iterator[Cell]:
+        """All fits without labels; as printed reference methods at their grids (in a quick run only NC) and ours on
+        the paper's grid with its solver, from k-means and random labels.
+        """
+        common: dict[str, Any] = {"experiment": self.name, "dataset": block.dataset, "draw": draw, "seed": draw}
+        starts = {"n_init": 2 if quick else RESTARTS}
+        references = [name for name in block.references if name not in POOLED_KERNEL or draw < block.pooled_draws]
+        for name in references:
+            yield Cell(methods=(name,), setting=starts, **common)
+        if protocol != AS_PRINTED:
+            for name, kernel in product(block.models, block.kernels):
+                yield Cell(methods=ROWS_OF[name], kernel=kernel, solver="exchange", **common)
+            return
+        for name in references:
+            if REFERENCE_METHODS[name].grid and (name == "NC" or not quick):
+                for point in ParameterGrid(REFERENCE_METHODS[name].grid):
+                    yield Cell(methods=(name,), protocol="grid", setting=starts | point, **common)
+        cuts: dict[str, Any] = {"max_cuts": (2 if quick else max(printed.STOPS),), "init": printed.STARTS}
+        common |= {"solver": "cutting-plane", "protocol": AS_PRINTED}
+        for name, kernel in product(block.models, block.kernels):
+            for setting in _points(cuts | {"lambda1": printed.LAMBDAS, "lambda2": printed.LAMBDAS}, kernel, quick):
+                # for DSTC only the sum counts
+                if name != "DSTC" or setting["lambda1"] <= setting["lambda2"]:
+                    yield Cell(methods=(name,), kernel=kernel, setting=setting, **common)
+        for setting in _points(cuts | printed.LEVEL_GRID, "", quick) if block.dataset in printed.LEVEL_DATASETS else ():
+            yield Cell(methods=("DMTRC",), kernel="rbf", setting=setting, **common)
 
     def execute(self, cell: Cell) -> Sequence[Outcome]:
         data, name, setting = _data(self.name, cell.dataset, cell.draw), cell.methods[0], dict(cell.setting)
         if name in REFERENCE_METHODS:
-            return fit_reference(name, data, cell.seed, setting.pop("n_init"), setting)
-        if cell.protocol == "as printed":
+            return fit_reference(name, data, cell.seed, **setting)
+        if cell.protocol == AS_PRINTED:
             kernel = _printed_kernel(self.name, cell.dataset, cell.draw, setting.get("width"))
-            return fit_printed(name, data, cell.seed, kernel, setting)
+            return printed.fit_printed(name, data, cell.seed, kernel, setting)
         keep = array_name("D", cell.dataset, cell.kernel) if cell.draw == 0 else None
         return fit_ours(
             name, data, cell.seed, keep_as=keep, sizes=true_sizes(data), **our_options(name, cell.kernel, setting)
@@ -183,7 +155,7 @@ class Comparison(Experiment):
             learned += page.hinton_figure(free, directory, models, tasks, stem, self.captions[kind])
         return [
             *page.nmi_sections(main, directory, datasets, names, self.captions["nmi"]),
-            *printed_sections(main, directory, datasets),
+            *printed.printed_sections(main, directory, datasets),
             page.per_task(main, directory, datasets, self.names, tasks, self.captions["per task"]),
             Section("What is learned", _learned_text(free, datasets), pictures=learned),
             *self.more(named, main, directory),
@@ -195,7 +167,7 @@ def _points(grid: Mapping[str, Any], kernel: str, quick: bool) -> list[dict[str,
     axes = {key: values[:1] if quick and key.startswith("lambda") else values for key, values in grid.items()}
     if kernel == "rbf":
         axes["width"] = WIDTHS[1:2] if quick else WIDTHS
-    return [dict(zip(axes, values)) for values in product(*axes.values())]
+    return list(ParameterGrid(axes))
 
 
 def array_name(what: str, dataset: str, kernel: str) -> str:
@@ -215,8 +187,8 @@ def _data(name: str, dataset: str, draw: int) -> TaskData:
 
 
 @lru_cache(maxsize=len(WIDTHS) + 1)
-def _printed_kernel(name: str, dataset: str, draw: int, width: float | None) -> PrintedKernel:
-    return printed_kernel(_data(name, dataset, draw), width)
+def _printed_kernel(name: str, dataset: str, draw: int, width: float | None) -> Any:
+    return printed.printed_kernel(_data(name, dataset, draw), width)
 
 
 def our_options(name: str, kernel: str, setting: Mapping[str, Any]) -> dict[str, Any]:
@@ -302,11 +274,17 @@ class Pendigits(Comparison):
         tasks = np.unique(view[:, 0])
         figure, axes = figures.panels(3, -(-len(tasks) // 3), width=2.5, height=2.3)
         for ax, task in zip(axes.flat, tasks):
-            rows = view[view[:, 0] == task]
-            figures.scatter(ax, rows[:, 2], rows[:, 3], rows[:, 1].astype(int), f"Task {task:.0f}")
+            digits = view[view[:, 0] == task, 1].astype(int)
+            for digit, colour, marker in zip(np.unique(digits), figures.GROUPS, figures.MARKERS):
+                x, y = view[view[:, 0] == task, 2:][digits == digit].T
+                ax.scatter(x, y, s=14, linewidths=0, label=str(digit), color=colour, marker=marker)
+            ax.set(xticks=[], yticks=[], title=f"Task {task:.0f}")
+            ax.legend(
+                fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1, 1), handletextpad=0.1, borderpad=0
+            )
         caption = "Draw 0, two principal components of all rows; colour and symbol: the digit."
         paper = "Fig. 1: Visualization of the tasks on the pendigits data."
-        return [Section("The tasks", pictures=[Picture(figures.save(figure, directory, "tasks"), caption, paper)])]
+        return [Section("The tasks", pictures=[figures.save(figure, directory, "tasks", caption, paper)])]
 
 
 # --- newsgroups and sentiment
@@ -385,11 +363,8 @@ def _time_section(caption: str, free: Any, wanted: Sequence[str], directory: Pat
     slowest = max((columns[0].mean() for columns in series.values() if len(columns[0])), default=1.0)
     figures.times(ax, sizes, series, [name for name in names if name.startswith("*")], slowest, {2: "O(n²)"}, shares)
     ax.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
-    picture = Picture(
-        figures.save(figure, directory, "time"),
-        "CPU seconds of one fit, choosing and all starts included, against the share of the data.",
-        caption,
-    )
+    shown = "CPU seconds of one fit, choosing and all starts included, against the share of the data."
+    picture = figures.save(figure, directory, "time", shown, caption)
     rows = []
     for name, columns in series.items():
         medians = [column.median() for column in columns]
@@ -410,6 +385,17 @@ _TERMS = (
 )
 
 
+def _captions(data: str, first: int) -> dict[str, str]:
+    """The captions of four figures of the paper, of which this is the first."""
+    return {
+        "nmi": f"Fig. {first}: NMI comparison on the {data} dataset.",
+        "D": f"Fig. {first + 1}: Visualizations of D of DMTFC_l on the {data} dataset.",
+        PCA: f"Fig. {first + 2}: Hinton diagrams of Ω of DMTRC_l on the {data} dataset.",
+        RAW: f"Fig. {first + 3}: Hinton diagrams of Ω of *DMTRC_l on the {data} dataset.",
+        "features": f"{COMPONENTS} principal components",
+    }
+
+
 class Newsgroups(Texts):
     """Six tasks of three newsgroups."""
 
@@ -422,12 +408,7 @@ class Newsgroups(Texts):
     fetch = staticmethod(fetch_newsgroups_tasks)
     fractions = (0.05, 0.1, 0.2, 0.4)
     tasks = staticmethod(lambda dataset: "123456")
-    captions: Mapping[str, str] = {
-        "nmi": "Fig. 7: NMI comparison on the 20-newsgroups dataset.",
-        "D": "Fig. 8: Visualizations of D of DMTFC_l on the 20-newsgroups dataset.",
-        PCA: "Fig. 9: Hinton diagrams of Ω of DMTRC_l on the 20-newsgroups dataset.",
-        RAW: "Fig. 10: Hinton diagrams of Ω of *DMTRC_l on the 20-newsgroups dataset.",
-        "features": f"{COMPONENTS} principal components",
+    captions: Mapping[str, str] = _captions("20-newsgroups", 7) | {
         "per task": "results on each individual task (supplement).",
         "time": "Fig. 11: CPU time comparison on the 20-newsgroups.",
     }
@@ -451,12 +432,7 @@ class Sentiment(Texts):
     fetch = staticmethod(fetch_sentiment_tasks)
     fractions = (0.1, 0.3, 0.5)
     tasks = staticmethod(lambda dataset: ("books", "dvd", "electr.", "kitchen"))
-    captions: Mapping[str, str] = {
-        "nmi": "Fig. 12: NMI comparison on the sentiment dataset.",
-        "D": "Fig. 13: Visualizations of D of DMTFC_l on the sentiment dataset.",
-        PCA: "Fig. 14: Hinton diagrams of Ω of DMTRC_l on the sentiment dataset.",
-        RAW: "Fig. 15: Hinton diagrams of Ω of *DMTRC_l on the sentiment dataset.",
-        "features": f"{COMPONENTS} principal components",
+    captions: Mapping[str, str] = _captions("sentiment", 12) | {
         "per task": (
             "Fig. 16: NMI comparison between the proposed methods on the individual tasks with respect to different "
             "percentages of data on the sentiment dataset."

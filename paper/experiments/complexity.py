@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from paper.experiments import figures
 from paper.experiments.comparison import our_options
 from paper.experiments.driver import Experiment
 from paper.experiments.methods import fit_ours
-from paper.experiments.page import Picture, Section
+from paper.experiments.page import Section
 from paper.experiments.protocols import by_draw, estimate, number_text, slope
 from paper.experiments.runner import Cell, Outcome
 
@@ -26,8 +27,7 @@ CUTS = 5
 CUTTING_DRAWS = 3
 #: rows of all tasks together in the sweep over m, as in the paper, and in that of a quick run
 ROWS_IN_ALL, QUICK_ROWS_IN_ALL = 3000, 60
-#: panel → the values that its first letter takes, a quick run the first two, and at how many of them the paper's solver
-#: runs, too
+#: letter → the values that it takes, a quick run the first two, and at how many of them the paper's solver runs, too
 SWEEPS = {
     "n": ((25, 50, 100, 200, 400), 4),
     "d": ((3, 10, 30, 100, 300, 1000), 5),
@@ -35,7 +35,7 @@ SWEEPS = {
 }
 
 
-def shape_of(dataset: str) -> dict[str, int]:
+def shape_of(dataset: str) -> dict[str, Any]:
     """n, d and m from the name of a data set.
 
     Examples
@@ -62,8 +62,7 @@ def gaussian_tasks(n: int, d: int, m: int, seed: int) -> TaskData:
 def with_sweeps(named: Any) -> Any:
     """The rows with the columns ``sweep`` and ``value``."""
     sweeps = [text.split(":")[0] for text in named["dataset"]]
-    values = [shape_of(text)[sweep[0]] for text, sweep in zip(named["dataset"], sweeps)]
-    return named.assign(sweep=sweeps, value=values)
+    return named.assign(sweep=sweeps, value=[shape_of(d)[sweep] for d, sweep in zip(named["dataset"], sweeps)])
 
 
 def exponents(named: Any, sweep: str, name: str, half: bool = False) -> list[float]:
@@ -71,7 +70,7 @@ def exponents(named: Any, sweep: str, name: str, half: bool = False) -> list[flo
     rows = named[(named["sweep"] == sweep) & (named["name"] == name)]
     values = sorted(rows["value"].unique())
     rows = rows[rows["value"].isin(values[len(values) // 2 if half else 0 :])]
-    return [slope(part["value"].to_numpy(), part["seconds"].to_numpy()) for _, part in rows.groupby("draw")]
+    return [slope(part["value"], part["seconds"]) for _, part in rows.groupby("draw")]
 
 
 class Complexity(Experiment):
@@ -89,7 +88,7 @@ class Complexity(Experiment):
     )
     repeats = 5
 
-    def cells(self, repeats: int, quick: bool) -> list[Cell]:
+    def cells(self, repeats: int, quick: bool, protocol: str) -> list[Cell]:
         """All fits; those with few rows first, so that an interrupted run has as many rows as can be."""
         found = []
         in_all = QUICK_ROWS_IN_ALL if quick else ROWS_IN_ALL
@@ -98,15 +97,11 @@ class Complexity(Experiment):
                 # as in the paper
                 n, d, m = {"n": (value, 3, 3), "d": (100, value, 3), "m": (in_all // value, 10, value)}[sweep]
                 reduced = {"reduced": "quadratic" if sweep == "m" else "level"}
-                runs: list[tuple[str, dict[str, str], int]] = [("exchange", {}, repeats)]
-                runs += [("cutting-plane", reduced, min(repeats, CUTTING_DRAWS))] if at < n_cutting else []
-                found += [
-                    Cell(self.name, f"{sweep}: n={n} d={d} m={m}", draw, (method,), "linear", solver, "given",
-                         setting, seed=draw)
-                    for solver, setting, draws in runs
-                    for draw in range(draws)
-                    for method in METHODS
-                ]  # fmt: skip
+                for draw, method in product(range(repeats), METHODS):
+                    common = (self.name, f"{sweep}: n={n} d={d} m={m}", draw, (method,), "linear")
+                    found.append(Cell(*common, "exchange", "given", seed=draw))
+                    if at < n_cutting and draw < CUTTING_DRAWS:
+                        found.append(Cell(*common, "cutting-plane", "given", reduced, draw))
         return sorted(found, key=lambda cell: shape_of(cell.dataset)["n"] * shape_of(cell.dataset)["m"])
 
     def execute(self, cell: Cell) -> Sequence[Outcome]:
@@ -124,17 +119,17 @@ class Complexity(Experiment):
         for ax, sweep in zip(axes[0], shown):
             rows = named[named["sweep"] == sweep]
             datasets = dict(sorted(zip(rows["value"], rows["dataset"])))
-            values, names = list(datasets), rows.sort_values(["solver", "method"], ascending=False)["name"].unique()
+            names = rows.sort_values(["solver", "method"], ascending=False)["name"].unique()
             series = {name: [by_draw(rows, d, name, "seconds") for d in datasets.values()] for name in names}
             lowest = min(columns[0].median() for columns in series.values() if len(columns[0]))
             dashed = [name for name in names if "cutting" in name]
-            figures.times(ax, values, series, dashed, lowest, {2: "O(x²)", 3: "O(x³)"}, list(map(str, values)))
-            ax.set_ylim(float(rows["seconds"].min()) / 2, float(rows["seconds"].max()) * 3)
-            ax.set_xlabel(sweep[0])
+            figures.times(ax, list(datasets), series, dashed, lowest, {2: "O(x²)", 3: "O(x³)"}, [*map(str, datasets)])
             fixed = shape_of(rows["dataset"].iloc[0])
-            in_all = f"n = {fixed['n'] * fixed['m']}/m" if sweep == "m" else f"n = {fixed['n']}"
-            others = {"n": in_all, "d": f"d = {fixed['d']}", "m": f"m = {fixed['m']}"}
-            ax.set_title(f"{sweep} ({', '.join(text for letter, text in others.items() if letter != sweep[0])})")
+            if sweep == "m":
+                fixed["n"] = f"{fixed['n'] * fixed['m']}/m"
+            others = ", ".join(f"{letter} = {number}" for letter, number in fixed.items() if letter != sweep)
+            limits = (rows["seconds"].min() / 2, rows["seconds"].max() * 3)
+            ax.set(ylim=limits, xlabel=sweep, title=f"{sweep} ({others})")
             for name, columns in series.items():
                 powers = [estimate(exponents(named, sweep, name, half)).mean for half in (False, True)]
                 fits.append(
@@ -143,12 +138,12 @@ class Complexity(Experiment):
                      f"{rows[rows['name'] == name]['nmi'].mean():.2f}"]
                 )  # fmt: skip
         figures.legend_below(figure, axes[0, 0], 6)
-        picture = Picture(
-            figures.save(figure, directory, "time"),
+        picture = figures.save(
+            figure, directory, "time",
             "CPU seconds on one core, mean over draws, with lines of slope 2 and 3.",
             "Fig. 6: Time complexities with respect to the data set size of each task (n), feature dimension (d), and "
             "number of tasks (m).",
-        )
+        )  # fmt: skip
         header = ("x", "method", "exponent of x", "upper half of x", "median seconds at each x", "NMI")
         text = (
             "Exponents p of time ∝ xᵖ, by least squares on logarithms, mean over draws, over all x and over the larger "

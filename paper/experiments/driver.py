@@ -14,7 +14,8 @@ from typing import Any
 from mtclust import __version__
 from mtclust.exceptions import CommandError
 from mtclust.persistence.atomic import cannot_write
-from paper.experiments.page import Picture, Section, draws_text, failures, write_page
+from paper.experiments.figures import Picture
+from paper.experiments.page import Section, draws_text, failures, write_page
 from paper.experiments.protocols import with_names
 from paper.experiments.runner import Cell, DataUnavailable, Outcome, run_cells
 from paper.experiments.table import RunTable, as_frame, key_of, read_rows, replace_file
@@ -37,12 +38,8 @@ class Experiment(ABC):
     repeats: int  # draws if the user gives no number
 
     @abstractmethod
-    def cells(self, repeats: int, quick: bool) -> list[Cell]:
-        """All fits, in the order in which they are run."""
-
-    def printed_cells(self, repeats: int, quick: bool) -> list[Cell]:
-        """The fits of ``--as-printed``, where they differ."""
-        return self.cells(repeats, quick)
+    def cells(self, repeats: int, quick: bool, protocol: str) -> list[Cell]:
+        """All fits of a protocol, :data:`OURS` or :data:`AS_PRINTED`, in the order in which they are run."""
 
     @abstractmethod
     def execute(self, cell: Cell) -> Sequence[Outcome]:
@@ -51,10 +48,6 @@ class Experiment(ABC):
     @abstractmethod
     def report(self, named: Any, directory: Path) -> Sequence[Section]:
         """The page about the finished rows, with the names of their methods; figures go below the directory."""
-
-    def cells_of(self, protocol: str, repeats: int, quick: bool) -> list[Cell]:
-        """The fits of one protocol."""
-        return (self.printed_cells if protocol == AS_PRINTED else self.cells)(repeats, quick)
 
 
 def run_experiment(
@@ -68,12 +61,12 @@ def run_experiment(
 ) -> list[Picture]:
     """Run what is missing, then write the page; returns the figures on it."""
     directory = out / experiment.name
-    usual = min(experiment.repeats, PRINTED_REPEATS) if protocol == AS_PRINTED else experiment.repeats
-    repeats = repeats or (1 if quick else usual)
+    most = 1 if quick else PRINTED_REPEATS if protocol == AS_PRINTED else experiment.repeats
+    repeats = repeats or min(experiment.repeats, most)
     with _alone_in(directory):
         _claim(directory, quick, protocol, repeats)
         try:
-            cells = experiment.cells_of(protocol, repeats, quick)
+            cells = experiment.cells(repeats, quick, protocol)
             run_cells(cells, experiment.execute, RunTable(directory / TABLE), n_jobs=n_jobs)
         except DataUnavailable as error:
             raise CommandError(
@@ -84,7 +77,8 @@ def run_experiment(
 
 def write_report(experiment: Experiment, directory: Path) -> list[Picture]:
     """Figures and page from the table as it is; nothing is run. Returns the figures."""
-    again = f"run python -m paper reproduce {experiment.name} first."
+    command = f"python -m paper reproduce {experiment.name}"
+    again = f"run {command} first."
     if not (directory / MARK).exists():
         raise CommandError(f"{directory} holds no results; {again}")
     run = json.loads((directory / MARK).read_text())
@@ -93,9 +87,9 @@ def write_report(experiment: Experiment, directory: Path) -> list[Picture]:
         raise CommandError(f"{directory / TABLE} has no finished rows yet; {again}")
     sections = [*experiment.report(with_names(frame), directory), *failures(frame)]
     intro = [state(experiment, directory), experiment.intro, f"{draws_text(frame)} All rows: `{TABLE}`."]
-    common = {"quick": " --quick" if run["quick"] else "", OURS: "", AS_PRINTED: " --as-printed"}
+    quick = " --quick" if run["quick"] else ""
     made_by = "` and `".join(
-        f"python -m paper reproduce {experiment.name} --repeats {repeats}{common['quick']}{common[protocol]}"
+        f"{command} --repeats {repeats}{quick}{' --as-printed' if protocol == AS_PRINTED else ''}"
         for protocol, repeats in run["repeats"].items()
     )
     write_page(directory / "page.md", experiment.title, made_by, "\n\n".join(intro), sections)
@@ -113,8 +107,7 @@ def state(experiment: Experiment, directory: Path) -> str:
             "starts and data sets, and our models may have been given other sizes."
         )
     run = json.loads((directory / MARK).read_text())
-    wanted = run["repeats"].items()
-    cells = [cell for protocol, n in wanted for cell in experiment.cells_of(protocol, n, run["quick"])]
+    cells = [cell for protocol, n in run["repeats"].items() for cell in experiment.cells(n, run["quick"], protocol)]
     present = {key_of(row) for row in rows}
     missing = Counter(cell.dataset for cell in cells if not present.issuperset(cell.keys()))
     text = f"Rows of mtclust {version}."

@@ -17,15 +17,11 @@ from paper.experiments.runner import Outcome
 from paper.reference import REFERENCE_METHODS
 
 OURS: Mapping[str, Any] = {"DSTC": DSTC, "DMTFC": DMTFC, "DMTRC": DMTRC}
-#: the rows one fit of DMTRC gives: the paper's model, always coupled, and our default, which may refuse to couple
-DMTRC_ROWS = ("DMTRC", "DMTRC auto")
+#: the rows that a fit with everything chosen without labels gives; of DMTRC those of the paper's model, always coupled,
+#: and of our default, which may refuse to couple
+ROWS_OF = {"DSTC": ("DSTC",), "DMTFC": ("DMTFC",), "DMTRC": ("DMTRC", "DMTRC auto")}
 #: decimals of Ω in the table
 _OMEGA_DECIMALS = 4
-
-
-def rows_of_ours(name: str) -> tuple[str, ...]:
-    """The methods of the rows that a fit with everything chosen without labels gives."""
-    return DMTRC_ROWS if name == "DMTRC" else (name,)
 
 
 def n_classes(data: TaskData) -> int:
@@ -51,7 +47,7 @@ def scores(data: TaskData, labels: Any, rows: Any = ...) -> dict[str, Any]:
 def fit_ours(name: str, data: TaskData, seed: int, *, keep_as: str | None = None, **options: Any) -> list[Outcome]:
     """Fit DSTC, DMTFC or DMTRC; what ``options`` leaves open is chosen without labels.
 
-    Two outcomes for DMTRC with ``coupling="auto"`` (:data:`DMTRC_ROWS`), else one. D of DMTFC is kept under the name
+    The outcomes are those of :data:`ROWS_OF`, or one if the coupling is given. D of DMTFC is kept under the name
     ``keep_as``, for the figures.
     """
     warm_up()
@@ -70,18 +66,19 @@ def fit_ours(name: str, data: TaskData, seed: int, *, keep_as: str | None = None
         details["off_diagonal"], details["off_diagonal_null"] = off_diagonal_share(D)
         arrays = {keep_as: D} if keep_as else {}
     own = {"objective": model.objective_, **common, **scores(data, model.labels_)}
-    if name != "DMTRC" or "coupled_labels" not in selection["coupling"]:
-        if name == "DMTRC":
-            details["omega"] = rounded(model.task_covariance_)
-        return [Outcome(name, details=details, arrays=arrays, **own)]
-    choice = selection["coupling"]
-    accepted = choice["decision"] == "full"
-    details |= {"Z": choice["statistic"], "V": choice["similarity"], "accepted": accepted}
-    coupled = scores(data, choice["coupled_labels"]) | {"objective": model.objective_ if accepted else None}
-    return [
-        Outcome("DMTRC", **common, **coupled, details=details | {"omega": rounded(choice["task_covariance"])}),
-        Outcome("DMTRC auto", details=details, **own),
-    ]
+    choice = selection["coupling"] if name == "DMTRC" else {}
+    if "coupled_labels" in choice:
+        accepted = choice["decision"] == "full"
+        details |= {"Z": choice["statistic"], "V": choice["similarity"], "accepted": accepted}
+        coupled = scores(data, choice["coupled_labels"]) | {"objective": model.objective_ if accepted else None}
+        omega = np.round(choice["task_covariance"], _OMEGA_DECIMALS).tolist()
+        return [
+            Outcome("DMTRC", **common, **coupled, details=details | {"omega": omega}),
+            Outcome("DMTRC auto", details=details, **own),
+        ]
+    if name == "DMTRC":
+        details["omega"] = np.round(model.task_covariance_, _OMEGA_DECIMALS).tolist()
+    return [Outcome(name, details=details, arrays=arrays, **own)]
 
 
 @cache
@@ -92,22 +89,21 @@ def warm_up() -> None:
         estimator(2, kernel="linear", lambda1=0.1, random_state=0).fit(X, tasks=np.repeat([0, 1], 6))
 
 
-def fit_reference(
-    name: str, data: TaskData, seed: int, n_init: int, setting: Mapping[str, Any] | None = None
-) -> list[Outcome]:
+def fit_reference(name: str, data: TaskData, seed: int, n_init: int, **setting: Any) -> list[Outcome]:
     """Fit a reference method: the run with the lowest own objective of ``n_init``, and the mean over all of them."""
-    method, setting = REFERENCE_METHODS[name], setting or {}
+    method = REFERENCE_METHODS[name]
     begin = time.process_time()
     found = method.fit(data.data, data.tasks, n_classes(data), n_init=n_init, seed=seed, **setting)
-    outcome = Outcome(
-        name,
-        seconds=time.process_time() - begin,
-        nmi_of_starts=float(np.mean([scores(data, labels)["nmi"] for labels in found.starts])),
-        objective=found.objective,
-        chosen={**method.default, **setting, "n_init": n_init},
-        **scores(data, found.labels),
-    )
-    return [outcome]
+    return [
+        Outcome(
+            name,
+            seconds=time.process_time() - begin,
+            nmi_of_starts=float(np.mean([scores(data, labels)["nmi"] for labels in found.starts])),
+            objective=found.objective,
+            chosen={**method.default, **setting, "n_init": n_init},
+            **scores(data, found.labels),
+        )
+    ]
 
 
 def off_diagonal_share(matrix: NDArray[np.float64]) -> tuple[float, float]:
@@ -115,19 +111,9 @@ def off_diagonal_share(matrix: NDArray[np.float64]) -> tuple[float, float]:
 
     0 for independent features. In random axes, that is for QDQᵀ with Q uniform on the rotations, it only tells the
     eigenvalues: E Σ_i D_ii² = (2|D|² + (tr D)²)/(d + 2), so a D of low rank has a large share whatever it has learned.
-
-    Examples
-    --------
-    >>> off_diagonal_share(np.ones((2, 2)))
-    (0.5, 0.25)
     """
     total = float((matrix**2).sum())
     if not total > 0:
         return 0.0, 0.0
     chance = 1 - (2 + float(np.trace(matrix)) ** 2 / total) / (len(matrix) + 2)
     return 1 - float((np.diag(matrix) ** 2).sum()) / total, chance
-
-
-def rounded(matrix: NDArray[np.float64]) -> list[list[float]]:
-    """A matrix for the table."""
-    return np.round(matrix, _OMEGA_DECIMALS).tolist()

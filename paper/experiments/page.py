@@ -12,18 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paper.experiments import figures
+from paper.experiments.figures import Picture
 from paper.experiments.protocols import as_reported, by_draw, mean_text, natural_order, without_labels
 from paper.experiments.runner import load_array
 from paper.experiments.table import replace_file
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure, its path seen from the page, and the caption of its counterpart in the paper."""
-
-    path: str
-    caption: str
-    paper: str = ""  # "Fig. 2: …" as the paper has it; empty if the paper has none
 
 
 @dataclass(frozen=True)
@@ -105,7 +97,7 @@ def nmi_sections(
     shown = [name for name in names if name in set(free["name"])]
     star = "; *: without PCA" if any(name.startswith("*") for name in shown) else ""
     caption = f"Mean NMI, nothing chosen with labels; line: standard deviation over draws{star}."
-    picture = Picture(bar_figure(directory, "nmi", datasets, shown, free), caption, paper)
+    picture = bar_figure(directory, "nmi", datasets, shown, free, None, caption, paper)
     text = "NMI (geometric, mean over tasks), no labels; reference methods by the start with the lowest objective."
     (first,) = table("NMI of all methods", text, datasets, shown, (free, "nmi"))
     tuned = as_reported(frame)
@@ -122,21 +114,34 @@ def nmi_sections(
 
 
 def bar_figure(
-    directory: Path, stem: str, datasets: Sequence[str], names: Sequence[str], frame: Any, diamonds: Any = None
-) -> str:
-    """Bars of NMI, one panel per data set, on one scale; returns its path. ``diamonds`` are rows of a second way."""
+    directory: Path, stem: str, datasets: Sequence[str], names: Sequence[str], frame: Any, diamonds: Any, *caption: str
+) -> Picture:
+    """Bars of the mean NMI on one scale, one panel per data set, standard deviation as a line; ``diamonds`` are rows of
+    a second way or None.
+    """
     figure, axes = figures.panels(len(datasets), width=2.7, height=0.5 + 0.24 * len(names))
     for ax, dataset in zip(axes[0], datasets):
-        bars, marks = (
-            {name: by_draw(part, dataset, name).to_numpy() for name in names if part is not None}
-            for part in (frame, diamonds)
-        )
-        figures.nmi_bars(ax, bars, marks, dataset)
+        for row, name in enumerate(names):
+            values = by_draw(frame, dataset, name).to_numpy()
+            if len(values):
+                hatch = "///" if name.endswith(("auto", "random")) else None
+                style = {"color": figures.colour(name), "hatch": hatch, "edgecolor": "white", "linewidth": 0}
+                ax.barh(row, values.mean(), height=0.72, **style)
+            if len(values) > 1:
+                ax.errorbar(values.mean(), row, xerr=values.std(), color="#222222", linewidth=1, capsize=2)
+            best = by_draw(diamonds if diamonds is not None else frame.iloc[:0], dataset, name).to_numpy()
+            if len(best):
+                ax.plot(best.mean(), row, "D", color="white", markeredgecolor="#222222", markersize=4.5, zorder=3)
+        ax.set_yticks(range(len(names)), names)
+        # given, not found from the bars: a method without rows would shift them against their names
+        ax.set(ylim=(len(names) - 0.5, -0.5), xlim=(0, None), xlabel="NMI", title=dataset)
+        ax.grid(axis="x", color="#dddddd", linewidth=0.6)
+        ax.set_axisbelow(True)
     axes[0, 0].set_xlim(0, max(ax.get_xlim()[1] for ax in axes[0]))
     for ax in axes[0, 1:]:
         ax.sharex(axes[0, 0])
         ax.set_yticklabels([])
-    return figures.save(figure, directory, stem)
+    return figures.save(figure, directory, stem, *caption)
 
 
 def per_task(
@@ -155,14 +160,12 @@ def per_task(
                 rows.append([dataset, name, ", ".join(f"{np.mean(column):.3f}" for column in series[name])])
         figures.lines(ax, at, series, dashed=[name for name in names if name.startswith("*")])
         ax.set_xticks(at, tasks[dataset], fontsize=8)
-        ax.set_title(dataset)
-        ax.set_xlabel("task")
-        ax.set_ylabel("NMI")
+        ax.set(title=dataset, xlabel="task", ylabel="NMI")
     figures.legend_below(figure, axes[0, 0], 2 * len(datasets))
     caption = (
         "NMI of every task, mean and standard error over draws; dashed: without PCA, or coupling decided by the model."
     )
-    picture = Picture(figures.save(figure, directory, "per_task"), caption, paper)
+    picture = figures.save(figure, directory, "per_task", caption, paper)
     header = ("data", "method", "NMI of the tasks in their order")
     return Section("Task by task", "Mean over draws, no labels.", header, rows, [picture])
 
@@ -180,11 +183,17 @@ def correlations_of(frame: Any, dataset: str, name: str) -> list[NDArray[np.floa
     return [omega / np.outer(scale, scale) for omega, scale in zip(found, scales)]
 
 
+def off_diagonal(frame: Any, dataset: str, name: str) -> tuple[list[float], list[float]]:
+    """Share of D² off the diagonal, and that of the same eigenvalues in random axes, draw by draw."""
+    shares, null = (details_of(frame, dataset, name, key) for key in ("off_diagonal", "off_diagonal_null"))
+    return shares, null
+
+
 def off_diagonal_text(frame: Any, datasets: Sequence[str], name: str) -> str:
     """Share of D² off the diagonal beside that of the same eigenvalues in random axes."""
     parts = []
     for dataset in datasets:
-        shares, null = (details_of(frame, dataset, name, key) for key in ("off_diagonal", "off_diagonal_null"))
+        shares, null = off_diagonal(frame, dataset, name)
         if shares:
             parts.append(f"{dataset} {np.mean(shares):.2f} (random axes {np.mean(null):.2f})")
     return f"{name}: share of D² off the diagonal {', '.join(parts)}." if parts else ""
@@ -200,23 +209,35 @@ def hinton_figure(
         return []
     figure, axes = figures.panels(len(shown), width=2.2, height=2.8)
     for ax, (dataset, name, omega) in zip(axes[0], shown):
-        figures.hinton(ax, omega, tasks[dataset], f"{dataset}\n{name}")
+        m, names = len(omega), tasks[dataset]
+        side = 0.94 * np.sqrt(np.abs(omega) / (np.abs(omega).max() or 1.0))
+        for (i, k), s in np.ndenumerate(side):
+            colour = figures.RELATED if omega[i, k] >= 0 else figures.REVERSE
+            ax.add_patch(figures.patches.Rectangle((k - s / 2, i - s / 2), s, s, color=colour, linewidth=0))
+        ax.set(xlim=(-0.6, m - 0.4), ylim=(m - 0.4, -0.6), aspect="equal", title=f"{dataset}\n{name}")
+        ax.set_xticks(range(m), names, rotation=45 if max(map(len, names)) > 3 else 0)
+        ax.set_yticks(range(m), names)
+        ax.tick_params(length=0)
+        for spine in ax.spines.values():
+            spine.set(visible=True, color="#cccccc")
     caption = "Ω of draw 0, always coupled; green: related, red: reverse, area: size."
-    return [Picture(figures.save(figure, directory, stem), caption, paper)]
+    return [figures.save(figure, directory, stem, caption, paper)]
 
 
 def heat_figure(frame: Any, directory: Path, wanted: Mapping[str, str], what: str, paper: str) -> list[Picture]:
     """Heat maps of D from the matrices kept beside the table; ``wanted`` maps their names to titles."""
     version = frame["version"].iloc[0]
-    found = [(title, load_array(directory, name, version)) for name, title in wanted.items()]
-    shown = [(title, matrix) for title, matrix in found if matrix is not None]
+    found = {title: load_array(directory, name, version) for name, title in wanted.items()}
+    shown = {title: np.abs(matrix) for title, matrix in found.items() if matrix is not None}
     if not shown:
         return []
     columns = 3 if len(shown) > 4 else len(shown)
     figure, axes = figures.panels(columns, -(-len(shown) // columns), width=2.2, height=2.4)
     for ax in axes.flat[len(shown) :]:
         ax.set_visible(False)
-    for ax, (title, matrix) in zip(axes.flat, shown):
-        figures.heat_map(ax, matrix, title)
+    for ax, (title, size) in zip(axes.flat, shown.items()):
+        # white is strong, grey weak, black none; a root keeps the many small entries visible beside the few large ones
+        ax.imshow(np.sqrt(size / (size.max() or 1.0)), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+        ax.set(xticks=[], yticks=[], title=title)
     caption = f"D of draw 0 over {what}: the darker, the weaker; brightness is the root of |D_ij| over the largest."
-    return [Picture(figures.save(figure, directory, "feature_covariance"), caption, paper)]
+    return [figures.save(figure, directory, "feature_covariance", caption, paper)]

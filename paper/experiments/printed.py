@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.extmath import safe_sparse_dot
 
 from mtclust.datasets import TaskData
 from mtclust.util.system import require
 from paper.experiments.methods import OURS, n_classes, scores, true_sizes, warm_up
-from paper.experiments.page import Picture, Section, bar_figure
+from paper.experiments.page import Section, bar_figure
 from paper.experiments.protocols import (
     LEVEL,
     REFERENCES,
@@ -52,42 +52,32 @@ LEVEL_GRID = {"lambda1": LAMBDAS[::2], "lambda2": LAMBDAS[::2], "width": (0.5, 1
 LEVEL_DATASETS = ("Job 1", "Job 2")
 
 
-@dataclass(frozen=True)
-class PrintedKernel:
-    """The paper's kernel matrix of all rows, its mean diagonal s, and how many features of kernel PCA there are."""
-
-    matrix: Any
-    scale: float
-    rank: int
-
-
-def printed_kernel(data: TaskData, width: float | None = None) -> PrintedKernel:
-    """Nothing centred or scaled; ``width`` in units of the mean distance of all rows."""
+def printed_kernel(data: TaskData, width: float | None = None) -> NDArray[np.float64]:
+    """The paper's kernel of all rows, not centred or scaled; ``width`` in units of their mean distance."""
     if width is not None:
-        K = rbf_kernel(data.data, width * mean_distance(data.data))
-    else:
-        K = np.asarray(safe_sparse_dot(data.data, data.data.T, dense_output=True))
-    return PrintedKernel(K, float(np.diagonal(K).mean()), int(np.linalg.matrix_rank(K, hermitian=True)))
+        return rbf_kernel(data.data, width * mean_distance(data.data))
+    return np.asarray(safe_sparse_dot(data.data, data.data.T, dense_output=True))
 
 
-def printed_options(name: str, kernel: PrintedKernel, n_tasks: int, setting: Mapping[str, Any]) -> dict[str, Any]:
+def printed_options(name: str, K: NDArray[np.float64], n_tasks: int, setting: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that make an estimator the paper's, by scales that undo its own.
 
     The estimators divide the kernel by its mean diagonal s and λ₂ of DMTFC by r/m (r features, m tasks); with
     ``fit_intercept=False`` nothing is centred. λ₁/s and λ₂/s, times r/m for DMTFC, are therefore the paper's λ₁ and λ₂.
     """
-    lambda1, lambda2 = setting["lambda1"] / kernel.scale, setting["lambda2"] / kernel.scale
+    scale = float(np.diagonal(K).mean())
+    lambda1, lambda2 = setting["lambda1"] / scale, setting["lambda2"] / scale
     options: dict[str, Any] = {"kernel": "precomputed", "fit_intercept": False}
     if name == "DMTRC":
         options["coupling"] = "full"
     elif name == "DMTFC":
-        options["n_components"] = min(COMPONENTS, kernel.rank)
+        options["n_components"] = min(COMPONENTS, int(np.linalg.matrix_rank(K, hermitian=True)))
         lambda2 *= options["n_components"] / n_tasks
     return options | {"lambda1": lambda1, "lambda2": lambda2}
 
 
 def fit_printed(
-    name: str, data: TaskData, seed: int, kernel: PrintedKernel, setting: Mapping[str, Any]
+    name: str, data: TaskData, seed: int, K: NDArray[np.float64], setting: Mapping[str, Any]
 ) -> list[Outcome]:
     """Fit a model to the letter of the paper: its scales, true class sizes, cutting planes from a given start.
 
@@ -98,10 +88,10 @@ def fit_printed(
     cuts = {key: setting[key] for key in ("max_cuts", "init", "reduced") if key in setting} | {"zero_tol": 0}
     model = OURS[name](
         n_classes(data), random_state=seed, sizes=true_sizes(data), solver="cutting-plane", solver_options=cuts,
-        **printed_options(name, kernel, data.n_tasks, setting),
+        **printed_options(name, K, data.n_tasks, setting),
     )  # fmt: skip
     begin = time.process_time()
-    model.fit(kernel.matrix, tasks=data.tasks)
+    model.fit(K, tasks=data.tasks)
     seconds = time.process_time() - begin
     steps, end = model.history_, len(model.history_) - 1
     shown = {stop: steps[min(stop, end)] for stop in STOPS if stop <= setting["max_cuts"]}
@@ -206,9 +196,9 @@ def _answer(frame: Any, names: Sequence[str], directory: Path, datasets: Sequenc
         "The paper's own solver on its own grid, labels choosing (bars; line: standard deviation over draws) and "
         "without labels, after one cut (diamonds); reference methods by the mean over starts."
     )
-    path = bar_figure(directory, "as_printed", datasets, shown, pd.concat([reported, best]), plain)
+    picture = bar_figure(directory, "as_printed", datasets, shown, pd.concat([reported, best]), plain, caption)
     header = ("data set", "method", "start", *ways)
-    return Section("As printed", text, header, rows, [Picture(path, caption)])
+    return Section("As printed", text, header, rows, [picture])
 
 
 def _by_cuts(points: Any, names: Sequence[str], datasets: Sequence[str]) -> Section:

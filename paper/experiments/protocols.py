@@ -120,13 +120,7 @@ class Estimate:
 
 
 def estimate(values: Any) -> Estimate:
-    """Mean and standard error of values, one per draw.
-
-    Examples
-    --------
-    >>> estimate([0.1, 0.3])
-    Estimate(mean=0.2, error=0.1, n=2)
-    """
+    """Mean and standard error of values, one per draw."""
     array = np.asarray(values, dtype=np.float64)
     array = array[np.isfinite(array)]
     if not len(array):

@@ -30,7 +30,6 @@ from mtclust.util.system import require
 from paper.experiments.table import KEYS, Key, Row, RunTable, as_row, key_of, replace_file
 
 tqdm: Any = require("tqdm", "experiments")
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
 class DataUnavailable(Exception):
@@ -49,6 +48,7 @@ class Outcome:
     seconds: float | None = None
     chosen: Mapping[str, Any] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
     arrays: Mapping[str, Any] = field(default_factory=dict)  # name → matrix, kept beside the table for the figures
 
 
@@ -66,12 +66,14 @@ class Cell:
     setting: Mapping[str, Any] = field(default_factory=dict)  # what distinguishes the cell besides
     seed: int = 0
 
-    def key_columns(self, method: str) -> dict[str, Any]:
+    def row(self, method: str, **values: Any) -> Row:
+        """A row of the cell: its key, and these values."""
         own = {name: getattr(self, name) for name in KEYS if name not in ("method", "version")}
-        return own | {"method": method, "version": __version__}
+        return as_row(**own, method=method, version=__version__, **values)
 
     def keys(self) -> list[Key]:
-        return [key_of(as_row(**self.key_columns(method))) for method in self.methods]
+        """The keys of all of its rows."""
+        return [key_of(self.row(method)) for method in self.methods]
 
 
 Execute = Callable[[Cell], Sequence[Outcome]]
@@ -102,16 +104,10 @@ def run_cells(cells: Sequence[Cell], execute: Execute, table: RunTable, *, n_job
 
 def _pending(cells: Sequence[Cell], table: RunTable) -> list[Cell]:
     rows = {key_of(row): row for row in table.read()}
-    pending = []
-    for cell in cells:
-        keys = cell.keys()
-        present = [rows[key] for key in keys if key in rows]
-        if len(present) == len(keys) and not any(row["error"] for row in present):
-            continue
-        pending.append(cell)
-        for key in keys:
-            rows.pop(key, None)
-    table.rewrite(rows.values())
+    done = {key for key, row in rows.items() if not row["error"]}
+    pending = [cell for cell in cells if not done.issuperset(cell.keys())]
+    again = set().union(*map(Cell.keys, pending))
+    table.rewrite(row for key, row in rows.items() if key not in again)
     return pending
 
 
@@ -123,8 +119,7 @@ def _finished(cells: Sequence[Cell], execute: Execute, n_jobs: int) -> Iterator[
     with warnings.catch_warnings():
         # joblib's comment on a run that was interrupted: the cells it names are run when the command is given again
         warnings.filterwarnings("ignore", message="[0-9]+ tasks which were still being processed")
-        options: dict[str, Any] = {"initializer": _end_with, "initargs": (os.getpid(),)}
-        parallel = Parallel(n_jobs, return_as="generator_unordered", **options)
+        parallel = Parallel(n_jobs, return_as="generator_unordered", initializer=_end_with, initargs=(os.getpid(),))
         yield from parallel(delayed(_rows_of)(cell, execute) for cell in cells)
 
 
@@ -153,15 +148,14 @@ def _rows_of(cell: Cell, execute: Execute) -> _Finished:
         except (OSError, ImportError) as error:
             raise DataUnavailable(str(error)) from error
         except Exception as error:
-            seconds = time.process_time() - begin
-            text = f"{type(error).__name__}: {error}"
-            failed = {"seconds": seconds, "versions": versions(), "error": text}
-            return [as_row(**cell.key_columns(method), **failed) for method in cell.methods], {}
-    rows = []
+            seconds, text = time.process_time() - begin, f"{type(error).__name__}: {error}"
+            outcomes = {method: Outcome(method, seconds=seconds, error=text) for method in cell.methods}
+    rows: list[Row] = []
+    arrays: dict[str, Any] = {}
     for method in cell.methods:
-        values = {name: value for name, value in vars(outcomes[method]).items() if name not in ("method", "arrays")}
-        rows.append(as_row(**cell.key_columns(method), **values, versions=versions()))
-    arrays = {name: array for outcome in outcomes.values() for name, array in outcome.arrays.items()}
+        values = dict(vars(outcomes[method]))
+        arrays |= values.pop("arrays")
+        rows.append(cell.row(**values, versions=versions()))
     return rows, arrays
 
 
@@ -181,5 +175,5 @@ def load_array(directory: Path, name: str, version_: str) -> Any:
 @cache
 def versions() -> str:
     """Versions of Python and the packages that compute, for the table."""
-    own = [f"python {platform.python_version()}", f"mtclust {__version__}"]
-    return "; ".join([*own, *(f"{name} {version(name)}" for name in _PACKAGES)])
+    packages = [f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn", "numba")]
+    return "; ".join([f"python {platform.python_version()}", f"mtclust {__version__}", *packages])

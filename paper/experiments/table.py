@@ -33,7 +33,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -47,10 +47,12 @@ pd: Any = require("pandas", "experiments")
 KEYS = ("experiment", "dataset", "draw", "seed", "method", "kernel", "solver", "protocol", "setting", "version")
 VALUES = ("nmi", "nmi_of_starts", "nmi_per_task", "objective", "seconds", "chosen", "details", "versions", "error")
 COLUMNS = KEYS + VALUES
-_NUMBERS = ("nmi", "nmi_of_starts", "objective", "seconds")
-_MAPPINGS = ("setting", "nmi_per_task", "chosen", "details")
-#: significant digits of numbers in the file
-_DIGITS = 6
+#: what a text of the file stands for, where it is not a text
+_READERS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("draw", "seed"), lambda text: int(text or 0)),
+    **dict.fromkeys(("nmi", "nmi_of_starts", "objective", "seconds"), lambda text: float(text or "nan")),
+    **dict.fromkeys(("setting", "nmi_per_task", "chosen", "details"), lambda text: json.loads(text or "{}")),
+}
 
 Row = dict[str, str]
 Key = tuple[str, ...]
@@ -64,24 +66,18 @@ def as_json(mapping: Mapping[str, Any]) -> str:
     >>> as_json({"b": 0.1 + 0.2, "a": [1, 2]})
     '{"a":[1,2],"b":0.3}'
     """
-    return json.dumps(_rounded(mapping), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    exact = json.dumps(dict(mapping), default=lambda number: number.item())
+    rounded = json.loads(exact, parse_float=lambda text: float(_number(float(text))))
+    return json.dumps(rounded, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def _rounded(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): _rounded(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_rounded(entry) for entry in value]
-    if hasattr(value, "item") and not getattr(value, "shape", ()):
-        value = value.item()
-    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+def _number(value: float) -> str:
+    """A number as the file has it, with six significant digits."""
+    return f"{value:.6g}"
 
 
 def as_row(**cells: Any) -> Row:
     """A row of texts from values; what is not given is empty."""
-    unknown = set(cells) - set(COLUMNS)
-    if unknown:
-        raise ValueError(f"unknown columns {sorted(unknown)}; the table has {list(COLUMNS)}.")
     row = dict.fromkeys(COLUMNS, "")
     for name, value in cells.items():
         if value is None:
@@ -89,7 +85,7 @@ def as_row(**cells: Any) -> Row:
         if isinstance(value, Mapping):
             row[name] = as_json(value)
         elif isinstance(value, float):
-            row[name] = f"{value:.{_DIGITS}g}"
+            row[name] = _number(value)
         else:
             row[name] = " ".join(str(value).split()) if name == "error" else str(value)
     return row
@@ -104,14 +100,6 @@ class RunTable:
 
     Rows are appended in one write and forced to the disk; a line that a kill left unfinished is dropped when the file
     is read again.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> table = RunTable(Path(tempfile.mkdtemp()) / "runs.csv")
-    >>> table.append([as_row(experiment="x", dataset="a", draw=0, method="KM", nmi=0.5)])
-    >>> table.read()[0]["nmi"]
-    '0.5'
     """
 
     def __init__(self, path: Path) -> None:
@@ -125,7 +113,7 @@ class RunTable:
 
     def append(self, rows: Iterable[Row]) -> None:
         """Add rows at once; they are on the disk when this returns."""
-        text = _as_csv(rows).encode()
+        text = _as_csv(rows)
         with self.path.open("ab", buffering=0) as file:
             length = file.tell()
             try:
@@ -139,9 +127,10 @@ class RunTable:
 
     def rewrite(self, rows: Iterable[Row]) -> None:
         """Replace the content by these rows in canonical order, or leave the file as it is if nothing changes."""
-        text = _as_csv([dict(zip(COLUMNS, COLUMNS)), *sorted(rows, key=_canonical)])
-        if not self.path.exists() or self.path.read_bytes() != text.encode():
-            replace_file(self.path, text.encode())
+        in_order = sorted(rows, key=_canonical)
+        content = _as_csv([dict(zip(COLUMNS, COLUMNS)), *in_order])
+        if not self.path.exists() or self.path.read_bytes() != content:
+            replace_file(self.path, content)
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -160,14 +149,7 @@ def read_rows(path: Path) -> list[Row]:
 
 def as_frame(rows: list[Row]) -> Any:
     """A data frame of rows: numbers as numbers (nan where empty), JSON columns as dictionaries."""
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    for name in _NUMBERS:
-        frame[name] = [float(text) if text else float("nan") for text in frame[name]]
-    for name in ("draw", "seed"):
-        frame[name] = [int(text or 0) for text in frame[name]]
-    for name in _MAPPINGS:
-        frame[name] = [json.loads(text) if text else {} for text in frame[name]]
-    return frame
+    return pd.DataFrame({name: [_READERS.get(name, str)(row[name]) for row in rows] for name in COLUMNS})
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -177,12 +159,11 @@ def replace_file(path: Path, content: bytes) -> None:
         stream.write(content)
 
 
-def _as_csv(rows: Iterable[Mapping[str, str]]) -> str:
+def _as_csv(rows: Iterable[Mapping[str, str]]) -> bytes:
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([row[name] for name in COLUMNS] for row in rows)
-    return text.getvalue()
+    csv.DictWriter(text, COLUMNS, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
 
 
-def _canonical(row: Row) -> tuple[Any, ...]:
-    return tuple(int(row[name] or 0) if name in ("draw", "seed") else row[name] for name in KEYS)
+def _canonical(row: Row) -> list[Any]:
+    return [int(row[name] or 0) if name in ("draw", "seed") else row[name] for name in KEYS]

@@ -1,10 +1,13 @@
-"""``python -m paper reproduce transfer``: when coupling helps: data per task, relatedness, supervision, stability."""
+"""``python -m paper reproduce transfer``: when coupling helps: data per task, relatedness, supervision, stability.
+
+The supervised counterparts MTRL and MTFL are the core of DMTRC and DMTFC with the labels given.
+"""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
@@ -12,17 +15,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mtclust.core.coupling import Conditioned, Coupling, Independent, Relationship, SharedFeatures
+from mtclust.core.kernels import Kernel, centre_kernel, eigen_features
+from mtclust.core.labels import label_codes
+from mtclust.core.model import KernelOrigin, build_model
+from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
 from mtclust.datasets import TaskData, make_related_tasks
+from mtclust.search.problem import predictions_left_out
 from paper.datasets import fetch_pendigits_tasks, fetch_sentiment_tasks
 from paper.experiments import figures
 from paper.experiments.comparison import our_options
 from paper.experiments.driver import Experiment
-from paper.experiments.methods import OURS, fit_ours, fit_reference, rows_of_ours, scores, warm_up
-from paper.experiments.page import Picture, Section, bar_figure, table
+from paper.experiments.methods import OURS, ROWS_OF, fit_ours, fit_reference, scores, warm_up
+from paper.experiments.page import Section, bar_figure, table
 from paper.experiments.protocols import by_draw, estimate
 from paper.experiments.runner import Cell, Outcome
-from paper.experiments.supervised import KINDS, SupervisedLinear
 
 NAME = "transfer"
 #: rows per task of the synthetic tasks
@@ -42,11 +51,15 @@ COMPONENTS = 200
 SEEDS = 10
 STABILITY_REFERENCES, STABILITY_STARTS = ("KM", "NC", "MBC"), 10
 FIXED = {"width": 0.5, "lambda": 2.0**-10}
+#: MTRL learns Ω, MTFL D, STL every task alone
+KINDS = ("STL", "MTFL", "MTRL")
+LAMBDAS = tuple(2.0**-k for k in (2, 4, 6, 8, 10))
+_MAX_STEPS, _TOLERANCE = 30, 1e-4
 
 
 def _ours(dataset: str, draws: int, kernel: str) -> list[Cell]:
     return [
-        Cell(NAME, dataset, draw, rows_of_ours(name), kernel, "exchange", seed=draw)
+        Cell(NAME, dataset, draw, ROWS_OF[name], kernel, "exchange", seed=draw)
         for draw in range(draws)
         for name in OURS
     ]
@@ -78,9 +91,7 @@ def _data(dataset: str, draw: int) -> TaskData:
         return fetch_pendigits_tasks(int(words[1]), draw, rows_per_class=rows)
     if words[0] == "samples":
         return _related(0.9, int(words[1]), draw)
-    if words[0] == "correlation":
-        return _related(float(words[1]), RELATED_ROWS, draw)
-    raise ValueError(f"unknown data set {dataset!r}.")
+    return _related(float(words[1]), RELATED_ROWS, draw)
 
 
 def _related(rho: float, samples: int, draw: int) -> TaskData:
@@ -101,6 +112,61 @@ def _split_data(dataset: str, draw: int) -> tuple[TaskData, np.ndarray]:
     assert data.rows is not None
     assert smaller.rows is not None
     return data, np.isin(data.rows, smaller.rows)
+
+
+class SupervisedLinear:
+    """Linear classifiers of several tasks that share Ω (MTRL), D (MTFL) or nothing (STL).
+
+    With Y known the objective is convex in (W, Ω) or (W, D) together; W and the closed form of the coupling are
+    alternated. MTFL takes ``n_components`` leading eigen-features, all by default. ``lambda_`` is the λ₁ = λ₂ with the
+    best leave-one-out predictions of the given labels, ``coupling_matrix_`` Ω, D or I/m.
+    """
+
+    def __init__(self, kind: str, n_components: int | None = None) -> None:
+        self.kind, self.n_components = kind, n_components
+
+    def fit(self, X: Any, y: NDArray[np.int64], tasks: Any) -> SupervisedLinear:
+        """Learn from labelled rows; ``y`` counts the classes from 0."""
+        index = index_tasks(tasks, X.shape[0])
+        self.tasks_, rows, kernel = index.names, X[index.order], Kernel("linear")
+        centred = centre_kernel(kernel(rows, rows), index.offsets, True)
+        codes = label_codes(np.asarray(y)[index.order], int(np.max(y)) + 1)
+        couplings: Iterable[Coupling]
+        if self.kind == "MTRL":
+            couplings = (Relationship(centred.matrix, index.offsets, l, l) for l in LAMBDAS)
+        elif self.kind == "MTFL":
+            features = eigen_features(centred.matrix, self.n_components)
+            couplings = (SharedFeatures(features, index.offsets, l, l) for l in LAMBDAS)
+        else:
+            couplings = (Independent(centred.matrix, index.offsets, l * (1 + index.n_tasks)) for l in LAMBDAS)
+
+        def left_out(state: Conditioned) -> float:
+            return float(np.sum((codes - predictions_left_out(state, codes, index.offsets, True)) ** 2))
+
+        states = {l: _alternate(coupling, codes) for l, coupling in zip(LAMBDAS, couplings)}
+        self.lambda_ = min(states, key=lambda l: left_out(states[l]))
+        state = states[self.lambda_]
+        self.coupling_matrix_ = state.Z
+        present = np.ones((index.n_tasks, codes.shape[1]), dtype=bool)
+        self.model_ = build_model(KernelOrigin(kernel, rows, centred, index.order), state.predictors(codes), present)
+        return self
+
+    def predict(self, X: Any, tasks: Any) -> NDArray[np.int64]:
+        """The class of each row."""
+        codes = numbers_of_known_tasks(tasks, X.shape[0], self.tasks_)
+        return np.asarray(self.model_.scores(X, codes).argmax(axis=1))
+
+
+def _alternate(coupling: Coupling, codes: NDArray[np.float64]) -> Conditioned:
+    """W given Z in closed form, Z given W in closed form, until the objective stands."""
+    state: Conditioned = coupling.condition(coupling.uncoupled())
+    value = state.objective(codes)
+    for _ in range(_MAX_STEPS):
+        state = coupling.condition(state.closed_form(codes))
+        before, value = value, state.objective(codes)
+        if before - value <= _TOLERANCE * before:
+            break
+    return state
 
 
 def _held_out(cell: Cell) -> Outcome:
@@ -168,14 +234,13 @@ def _gain_section(named: Any, directory: Path) -> list[Section]:
             ax.set_xscale("log")
             ax.set_xticks(list(values), [f"{value:g}" for value in values])
             ax.minorticks_off()
-        ax.set_xlabel(label)
-        ax.set_ylabel(f"NMI minus that of {alone}")
+        ax.set(xlabel=label, ylabel=f"NMI minus that of {alone}")
         for value, d in values.items():
             estimates = (str(estimate(gains(named, d, name, alone))) for name in names)
             rows.append([label, f"{value:g}", f"{by_draw(named, d, alone).mean():.3f}", *estimates])
     figures.legend_below(figure, axes[0, 0], 3)
     caption = "Gain over clustering every task alone: mean and standard error over draws."
-    picture = Picture(figures.save(figure, directory, "gain"), caption)
+    picture = figures.save(figure, directory, "gain", caption)
     text = (
         "Coupling can only help where a task's own rows do not settle its clusters. The synthetic tasks' cluster "
         "centres have a chosen correlation: at 0 they have nothing in common. In brackets the 95% interval of the mean."
@@ -200,7 +265,8 @@ def _supervised_section(named: Any, directory: Path) -> list[Section]:
     )
     scored = named.assign(accuracy=[details.get("accuracy", float("nan")) for details in named["details"]])
     (section,) = table("Supervised counterparts", text, datasets, names, (scored, "nmi"), (scored, "accuracy"))
-    return [replace(section, pictures=[Picture(bar_figure(directory, "supervised", datasets, names, named), caption)])]
+    picture = bar_figure(directory, "supervised", datasets, names, named, None, caption)
+    return [replace(section, pictures=[picture])]
 
 
 def _stability_section(named: Any) -> list[Section]:
@@ -235,7 +301,7 @@ class Transfer(Experiment):
     )
     repeats = 5
 
-    def cells(self, repeats: int, quick: bool) -> list[Cell]:
+    def cells(self, repeats: int, quick: bool, protocol: str) -> list[Cell]:
         """All fits; a quick run needs no data."""
         samples, correlations = (SAMPLES[1:2], CORRELATIONS[:5:4]) if quick else (SAMPLES, CORRELATIONS)
         synthetic = [*(f"samples {n}" for n in samples), *(f"correlation {rho:g}" for rho in correlations)]

@@ -10,7 +10,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils.extmath import safe_sparse_dot
 
-from paper.reference.base import Run, fell_less_than, k_means_runs
+from paper.reference.kernel_methods import Run, fell_less_than, k_means_runs
 
 Array = NDArray[np.float64]
 
@@ -111,11 +111,11 @@ def start_from(memberships: list[Array], problem: SharedSubspace, n_components: 
 def update_centers(problem: SharedSubspace, state: State) -> State:
     """M = WᵀXP(PᵀP)⁻¹ and M_k = X_kP_k(P_kᵀP_k)⁻¹: least squares."""
     sums = [table.T @ P for table, P in zip(problem.tables, state.memberships)]
-    grams = [_transpose(P) @ P for P in state.memberships]
+    grams = [P.transpose(0, 2, 1) @ P for P in state.memberships]
     # one call for all of them: at this size the overhead of a call is what costs
     *inverses, shared_inverse = np.linalg.pinv(np.stack([*grams, np.sum(grams, axis=0)]), hermitian=True)
     centers = [XP @ inverse for XP, inverse in zip(sums, inverses)]
-    shared = _transpose(state.subspace) @ np.sum(sums, axis=0) @ shared_inverse
+    shared = state.subspace.transpose(0, 2, 1) @ np.sum(sums, axis=0) @ shared_inverse
     return state._replace(centers=centers, shared_centers=shared)
 
 
@@ -123,11 +123,11 @@ def update_memberships(problem: SharedSubspace, state: State) -> State:
     """P_k ← P_k ∘ sqrt[(A⁺ + P_kB⁻)/(A⁻ + P_kB⁺)], A = λX_kᵀM_k + (1−λ)X_kᵀWM, B = λM_kᵀM_k + (1−λ)MᵀM."""
     own, shared = problem.trade_off, 1 - problem.trade_off
     lifted = shared * state.subspace @ state.shared_centers
-    shared_gram = shared * _transpose(state.shared_centers) @ state.shared_centers
+    shared_gram = shared * state.shared_centers.transpose(0, 2, 1) @ state.shared_centers
     memberships = []
     for table, P, M in zip(problem.tables, state.memberships, state.centers):
         A = table @ (own * M + lifted)
-        B = own * _transpose(M) @ M + shared_gram
+        B = own * M.transpose(0, 2, 1) @ M + shared_gram
         numerator = np.maximum(A, 0) + P @ np.maximum(-B, 0)
         denominator = np.maximum(-A, 0) + P @ np.maximum(B, 0)
         ratio = np.divide(numerator, denominator, out=np.ones_like(P), where=denominator > _NO_MEMBERSHIP)
@@ -144,7 +144,7 @@ def update_subspace(problem: SharedSubspace, state: State) -> State:
     """
     sums: Array = np.sum([table.T @ P for table, P in zip(problem.tables, state.memberships)], axis=0)
     W = state.subspace
-    target = problem.largest_eigenvalue * W - problem.gram @ W + sums @ _transpose(state.shared_centers)
+    target = problem.largest_eigenvalue * W - problem.gram @ W + sums @ state.shared_centers.transpose(0, 2, 1)
     U, _, Vt = np.linalg.svd(target, full_matrices=False)
     return state._replace(subspace=U @ Vt)
 
@@ -154,9 +154,9 @@ def objective(problem: SharedSubspace, state: State) -> Array:
     own, shared = problem.trade_off, 1 - problem.trade_off
     total: Any = 0.0
     for table, P, M in zip(problem.tables, state.memberships, state.centers):
-        Pt = _transpose(P)
+        Pt = P.transpose(0, 2, 1)
         total = total + own * _squares(table.T - M @ Pt)
-        total = total + shared * _squares(_transpose(state.subspace) @ table.T - state.shared_centers @ Pt)
+        total = total + shared * _squares(state.subspace.transpose(0, 2, 1) @ table.T - state.shared_centers @ Pt)
     return np.asarray(total)
 
 
@@ -183,7 +183,3 @@ def descend(problem: SharedSubspace, state: State) -> list[Run]:
 
 def _squares(values: Array) -> Array:
     return np.asarray(np.einsum("...ij,...ij->...", values, values))
-
-
-def _transpose(stack: Array) -> Array:
-    return np.swapaxes(stack, -1, -2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils.extmath import row_norms
 
-from paper.reference.base import Run, fell_less_than
+from paper.reference.kernel_methods import Run, fell_less_than
 
 #: the most sweeps of a run, and the share by which J must fall for another
 MAX_STEPS, _TOLERANCE = 300, 1e-6
@@ -88,13 +89,12 @@ def match_centroids(problem: CoupledCentroids, centroids: NDArray[np.float64]) -
     n_tasks = len(centroids)
     matching = np.tile(np.arange(problem.n_clusters), (n_tasks, n_tasks, 1))
     penalty = 0.0
-    for t in range(n_tasks):
-        for s in range(t + 1, n_tasks):
-            cost = cdist(centroids[t], centroids[s], "sqeuclidean")
-            rows, columns = linear_sum_assignment(cost)
-            matching[t, s, rows] = columns
-            matching[s, t, columns] = rows
-            penalty += problem.pair_weight * float(cost[rows, columns].sum())
+    for t, s in combinations(range(n_tasks), 2):
+        cost = cdist(centroids[t], centroids[s], "sqeuclidean")
+        rows, columns = linear_sum_assignment(cost)
+        matching[t, s, rows] = columns
+        matching[s, t, columns] = rows
+        penalty += problem.pair_weight * float(cost[rows, columns].sum())
     return matching, penalty
 
 
@@ -120,21 +120,19 @@ def move_centroids(
             if s != t:
                 equations[t, clusters, s, matching[t, s]] = -weight
     size = n_tasks * n_clusters
-    solution = np.linalg.solve(equations.reshape(size, size), right.reshape(size, n_features))
-    return np.asarray(solution).reshape(centroids.shape)
+    moved = np.linalg.solve(equations.reshape(size, size), right.reshape(size, n_features))
+    return np.asarray(moved).reshape(centroids.shape)
 
 
 def descend(problem: CoupledCentroids, centroids: NDArray[np.float64]) -> Run:
     """Alternate from given centroids; clusters are named after their partners in the first task."""
-    labels, loss = assign_rows(problem, centroids)
-    matching, penalty = match_centroids(problem, centroids)
-    history = [loss + penalty]
-    while len(history) <= MAX_STEPS:
-        centroids = move_centroids(problem, centroids, labels, matching)
+    history: list[float] = []
+    for _ in range(MAX_STEPS + 1):
         labels, loss = assign_rows(problem, centroids)
         matching, penalty = match_centroids(problem, centroids)
         history.append(loss + penalty)
-        if fell_less_than(_TOLERANCE, history[-2], history[-1]):
+        if history[1:] and fell_less_than(_TOLERANCE, history[-2], history[-1]):
             break
+        centroids = move_centroids(problem, centroids, labels, matching)
     renamed = np.concatenate([names[own] for names, own in zip(matching[:, 0], labels)])
     return Run(renamed, tuple(history))

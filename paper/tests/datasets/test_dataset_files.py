@@ -39,7 +39,7 @@ def files_below(directory: Path) -> list[Path]:
 def test_the_variable_comes_before_the_cache(no_data, server, tmp_path, monkeypatch):
     url, directory = server
     (directory / "f").write_bytes(b"server")
-    file = DataFile("set/file.bin", None, (f"{url}/f",))
+    file = DataFile("set/file.bin", None, f"{url}/f")
     put(no_data, b"cache")
     assert get(file) == b"cache"
     put(tmp_path / "variable", b"variable")
@@ -56,24 +56,18 @@ def test_first_of_interchangeable_files_that_is_there_is_used(no_data, tmp_path,
 def test_download_goes_to_the_cache_and_is_used_from_there(no_data, server):
     url, directory = server
     (directory / "f").write_bytes(CONTENT)
-    file = DataFile("set/file.bin", SHA256, (f"{url}/f",))
+    file = DataFile("set/file.bin", SHA256, f"{url}/f")
     assert get(file) == CONTENT
     assert files_below(no_data) == [no_data / "set" / "file.bin"]
     (directory / "f").unlink()
     assert get(file) == CONTENT
 
 
-def test_second_address_is_tried_when_the_first_fails(no_data, server):
-    url, directory = server
-    (directory / "f").write_bytes(CONTENT)
-    assert get(DataFile("set/file.bin", SHA256, (f"{url}/gone", f"{url}/f"))) == CONTENT
-
-
 def test_wrong_checksum_of_a_download_leaves_nothing_behind(no_data, server):
     url, directory = server
     (directory / "f").write_bytes(CONTENT + b"x")
     with pytest.raises(ValueError, match="does not match the known hash"):
-        get(DataFile("set/file.bin", SHA256, (f"{url}/f",)))
+        get(DataFile("set/file.bin", SHA256, f"{url}/f"))
     assert files_below(no_data) == []
 
 
@@ -85,7 +79,7 @@ def test_content_that_does_not_parse_leaves_nothing_behind(no_data, server):
         raise ValueError("not the rows we know")
 
     with pytest.raises(ValueError, match="not the rows"):
-        get(DataFile("set/file.bin", None, (f"{url}/f",)), refuse)
+        get(DataFile("set/file.bin", None, f"{url}/f"), refuse)
     assert files_below(no_data) == []
 
 
@@ -93,7 +87,7 @@ def test_broken_connection_leaves_nothing_behind_and_says_what_to_do(no_data, se
     url, directory = server
     (directory / "f").write_bytes(CONTENT * 100)
     with pytest.raises(FileNotFoundError, match="could not be downloaded") as caught:
-        get(DataFile("set/file.bin", SHA256, (f"{url}/cut/f",)))
+        get(DataFile("set/file.bin", SHA256, f"{url}/cut/f"))
     assert "MTCLUST_DATA" in str(caught.value)
     assert f"{url}/cut/f" in str(caught.value)
     assert files_below(no_data) == []
@@ -103,14 +97,14 @@ def test_damaged_local_file_is_an_error_and_not_replaced(no_data, tmp_path, monk
     path = put(tmp_path, CONTENT[:-1])
     monkeypatch.setenv(files.DATA_VARIABLE, str(tmp_path))
     with pytest.raises(ValueError, match="wrong checksum"):
-        get(DataFile("set/file.bin", SHA256, ("http://127.0.0.1/f",)))
+        get(DataFile("set/file.bin", SHA256, "http://127.0.0.1/f"))
     assert path.read_bytes() == CONTENT[:-1]
 
 
 def test_missing_package_names_the_extra_to_install(no_data, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(ImportError, match=r'pip install "\.\[data\]"'):
-        get(DataFile("set/file.bin", SHA256, ("http://127.0.0.1/f",)))
+        get(DataFile("set/file.bin", SHA256, "http://127.0.0.1/f"))
 
 
 def test_local_files_need_no_pooch(tmp_path, monkeypatch):

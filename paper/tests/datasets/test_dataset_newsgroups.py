@@ -34,7 +34,7 @@ def tiny(monkeypatch, no_data):
     messages = tiny_messages()
     parts = [p for (group, number), text in sorted(messages.items()) for p in (group.encode(), b"%d" % number, text)]
     monkeypatch.setattr(corpus, "_CONTENT", content_hash(parts))
-    monkeypatch.setattr(corpus, "_FILES", tuple(DataFile(file.path, None, file.urls) for file in corpus._FILES))
+    monkeypatch.setattr(corpus, "_FILES", tuple(DataFile(file.path, None, file.url) for file in corpus._FILES))
     return {
         f"20news-bydate-{'test' if number % 3 else 'train'}/{group}/{number}": text
         for (group, number), text in messages.items()
@@ -68,7 +68,7 @@ class Bomb:
 
 
 def test_what_scikit_learn_has_stored_is_not_loaded_for_it_is_a_pickle(no_data, tmp_path, monkeypatch):
-    monkeypatch.setattr(corpus, "_FILES", (corpus._FILES[0],))  # nothing to download
+    monkeypatch.setattr(corpus, "_FILES", (DataFile("20news/x.tar.gz", None, "http://127.0.0.1:1/x"),))
     home = tmp_path / "scikit_learn_data"  # SCIKIT_LEARN_DATA
     home.mkdir()
     name = sklearn_newsgroups._pkl_filepath(str(home), sklearn_newsgroups.CACHE_NAME)
@@ -80,7 +80,7 @@ def test_what_scikit_learn_has_stored_is_not_loaded_for_it_is_a_pickle(no_data, 
 def test_archive_is_downloaded_into_the_cache(tiny, no_data, server, write_archive, monkeypatch):
     url, directory = server
     write_archive(directory / "news.gz", tiny)
-    file = DataFile("20news/20news-bydate.tar.gz", None, (f"{url}/news.gz",))
+    file = DataFile("20news/20news-bydate.tar.gz", None, f"{url}/news.gz")
     monkeypatch.setattr(corpus, "_FILES", (corpus._FILES[0], file))
     assert fetch_newsgroups_tasks(0.5).n_tasks == 6
     assert [path.name for path in no_data.rglob("*") if path.is_file()] == ["20news-bydate.tar.gz"]

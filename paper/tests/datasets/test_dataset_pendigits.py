@@ -79,7 +79,7 @@ def test_downloaded_files_have_the_known_checksums(real_data, no_data, server, m
     for name in ("_TRAIN", "_TEST"):
         file = getattr(pendigits, name)
         (directory / Path(file.path).name).write_bytes(Path(real_data, file.path).read_bytes())
-        monkeypatch.setattr(pendigits, name, DataFile(file.path, file.sha256, (f"{url}/{Path(file.path).name}",)))
+        monkeypatch.setattr(pendigits, name, DataFile(file.path, file.sha256, f"{url}/{Path(file.path).name}"))
     assert fetch_pendigits().data.shape == (10992, 16)
     assert sorted(path.name for path in no_data.rglob("*") if path.is_file()) == ["pendigits.tes", "pendigits.tra"]
 

@@ -25,7 +25,7 @@ def tiny(monkeypatch, no_data):
     reviews = sorted((domain, polarity, line.encode()) for (domain, polarity), many in lines.items() for line in many)
     parts = [part for d, p, line in reviews for part in (d.encode(), p.encode(), line)]
     monkeypatch.setattr(sentiment, "_CONTENT", content_hash(parts))
-    monkeypatch.setattr(sentiment, "_FILES", tuple(DataFile(file.path, None, file.urls) for file in sentiment._FILES))
+    monkeypatch.setattr(sentiment, "_FILES", tuple(DataFile(file.path, None, file.url) for file in sentiment._FILES))
     return lines
 
 
@@ -74,7 +74,7 @@ def test_archive_without_checksum_is_downloaded_and_judged_by_content(
     tiny["books", "positive"].pop()
     bad = write_archive(directory / "bad.gz", members(tiny))
     for path in (bad, good):
-        file = DataFile("sentiment/processed_acl.tar.gz", None, (f"{url}/{path.name}",))
+        file = DataFile("sentiment/processed_acl.tar.gz", None, f"{url}/{path.name}")
         monkeypatch.setattr(sentiment, "_FILES", (file,))
         if path == bad:
             with pytest.raises(ValueError, match="not the expected data set"):

@@ -8,7 +8,7 @@ from scipy.linalg import block_diag
 from scipy.optimize import linprog
 
 from mtclust.core.tasks import index_tasks
-from paper.reference.lskmtc import best_rank, costs, neighbor_laplacian, smoothest
+from paper.reference.kernel_methods import best_rank, costs, neighbor_laplacian, smoothest
 
 
 @pytest.fixture
