@@ -16,15 +16,15 @@ from tools.walk import calls_of, tasks_of, walked
 ROOT = Path(mtclust.__file__).parent
 FILES = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 LIMITS = {
-    "lines": 17_422,
-    "files": 89,
+    "lines": 16_989,
+    "files": 88,
     "modules at the root": 8,
     "modules below 45 lines": 1,
-    "numeric constants": 204,
-    "numeric constants in files of a default fit": 75,
+    "numeric constants": 169,
+    "numeric constants in files of a default fit": 74,
     "files of a small dense fit": 28,
-    "functions of a small dense fit": 257,
-    "calls of a small dense fit": 3_135,
+    "functions of a small dense fit": 244,
+    "calls of a small dense fit": 2_926,
     "parameters annotated estimator: Any": 0,
 }
 

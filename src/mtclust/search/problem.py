@@ -22,7 +22,7 @@ from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS, Conditioned
 from mtclust.core.criterion import PaperObjective
 from mtclust.core.kernels import ROUNDING, EigenFeatures
-from mtclust.core.labels import SizeBounds, counts_by_task, tasks_of_rows
+from mtclust.core.labels import SizeBounds, counts_by_task, offsets_of, rows_of_tasks, tasks_of_rows
 from mtclust.core.matching import class_mean_products, match_means
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model, left_out
 from mtclust.search.descent import ExactLabels, descend
@@ -223,6 +223,16 @@ class Problem(Coupled):
         other.__dict__["coupling"] = self.coupling  # what is factorised does not depend on sizes
         other._last[:] = self._last
         return other
+
+    def of_tasks(self, tasks: NDArray[np.int64]) -> Problem:
+        """Some of the tasks alone: their share of the trace of Ω is theirs, so that λ₂ counts m/|tasks| times."""
+        rows = rows_of_tasks(self.offsets, tasks)
+        return replace(
+            self, kernel=self.kernel[np.ix_(rows, rows)], offsets=offsets_of(np.diff(self.offsets)[tasks]),
+            bounds=self.bounds.restrict(tasks), lambda1=self.lambda1[tasks],
+            lambda2=self.lambda2 * self.n_tasks / len(tasks), proposed=None, origin=None,
+            held=None if self.held is None else self.held[rows],
+        )  # fmt: skip
 
     # -- points --------------------------------------------------------------------------------------------------
 

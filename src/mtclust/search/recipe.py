@@ -4,7 +4,8 @@
 2. align the tasks by their class means; their similarity V is the first Ω. With different numbers of clusters this also
    decides which clusters each task has
 3. descend in labels and coupling together
-4. DMTRC: restarts, in which a good labelling of one task labels all others through its model. DMTFC: tasks clustered
+4. DMTRC: groups of tasks that have little in common are searched one by one and descend together; then restarts, in
+   which a good labelling of one task labels all others through its model, until none is better. DMTFC: tasks clustered
    anew under a smoothed D
 5. descend to the end
 
@@ -24,8 +25,8 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from mtclust.core.kernels import EXACT_UP_TO, largest_eigenvectors
-from mtclust.core.labels import free_bounds
-from mtclust.core.matching import best_relabelling, pair_counts
+from mtclust.core.labels import free_bounds, rows_of_tasks
+from mtclust.core.matching import best_relabelling, groups_of_tasks, pair_counts
 from mtclust.search.problem import Point, Problem, SearchOptions
 from mtclust.util.messages import counted, phase
 
@@ -37,13 +38,12 @@ _FIRST_EIGENVALUE = 0.02
 #: leading directions that stand for all where these would cost too much: of the first Ω of very many tasks, of D, of
 #: rows that are only known through a kernel
 LEADING = 100
-#: rounds of restarts: the weight of the first Ω beside that of the best so far, and whether its seeds are the tasks
-#: alone or the best ends so far
-_ROUNDS = ((1.0, True), (0.2, True), (0.2, False))
-#: the same for a candidate that is only to be compared with others
-_FEW_ROUNDS = ((1.0, True), (0.2, False))
+#: rounds of restarts at most, and for a candidate that is only to be compared with others
+_ROUNDS, _FEW_ROUNDS = 8, 2
 #: restarts of a round, per start asked for, and up to so many tasks; of more, as many as take the same time, or none
 _RESTARTS_PER_INIT, _MANY_TASKS = 2, 100
+#: weight of the first Ω beside that of the best so far, in all rounds but the first
+_FIRST_AGAIN = 0.2
 #: ends that seed the next round, and that go on to learn their coupling
 _KEPT = 3
 #: ends whose values differ by less (relative) count as one
@@ -125,7 +125,8 @@ def _coupled(
 ) -> Point:  # fmt: skip
     """The best coupled labels that are found from the tasks alone; only the last descent is missing.
 
-    ``single`` are the best of every task, with common ids, ``starts`` all of every task, best first.
+    ``single`` are the best of every task, with common ids, ``starts`` all of every task, best first. Groups of tasks
+    that have little in common are searched one by one, and then descend together.
     """
     problem = replace(problem, proposed=[task[: options.n_init] for task in starts])
     first = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
@@ -135,6 +136,17 @@ def _coupled(
         return best
     if not problem.couples_labels:
         return _restarts_under_shared_features(problem, best, starts, options, rng)
+    groups = groups_of_tasks(similarity) if options.polish else []
+    if 1 < len(groups) < problem.n_tasks <= _MANY_TASKS:
+        labels = single.copy()
+        for group in (group for group in groups if len(group) > 1):
+            rows, near = rows_of_tasks(problem.offsets, group), similarity[np.ix_(group, group)]
+            end = _coupled(problem.of_tasks(group), single[rows], [starts[i] for i in group], near, options, rng).labels
+            if problem.bounds.interchangeable():  # the names that these clusters have had among all tasks
+                end = best_relabelling(pair_counts(end, single[rows], problem.bounds.n_clusters))[end]
+            labels[rows] = end
+        with phase("clustering together: from groups of tasks"):
+            best = better(best, _rough(problem, problem.point(labels, first), options, rng, "from groups of tasks"))
     return _restarts(problem, best, starts, first, options, rng)
 
 
@@ -161,18 +173,16 @@ def _restarts(
     """Label all tasks through the model of one, for the best labellings of every task; then from the best ends.
 
     The labels of a round are searched under one Ω, the first one and then one near the best so far: that costs one
-    factorisation each. Only the best ends go on to learn their own.
+    factorisation each. Only the best ends go on to learn their own. Rounds end when none is better than before.
     """
     most = round(_RESTARTS_PER_INIT * options.n_init * min(1.0, _MANY_TASKS / problem.n_tasks))
     if most == 0:
         return best
-    # the best labelling of every task first, then the second best, up to the fourth: all tasks have a say
-    seeds = [(task, own[k]) for k in range(4) for task, own in enumerate(starts) if k < len(own)]
-    known = [best]
-    for weight, anew in _ROUNDS if options.polish else _FEW_ROUNDS:
-        if not anew:  # what coupling has made of the tasks in the best ends
-            seeds = [seed for point in known for seed in enumerate(problem.labels_of(point))]
-        Omega = (1 - weight) * best.Z + weight * first
+    # the best labelling of every task first, then the second best: all tasks have a say
+    seeds = [(task, own[k]) for k in range(max(map(len, starts))) for task, own in enumerate(starts) if k < len(own)]
+    known, Omega = [best], first
+    for _ in range(_ROUNDS if options.polish else _FEW_ROUNDS):
+        before = best
 
         def end_of(seed: tuple[int, Labels], own: np.random.Generator, Omega: Array = Omega) -> Point:
             return _rough(problem, problem.seeded(*seed, Omega), options, own, "restart", learn=False)
@@ -182,6 +192,11 @@ def _restarts(
         known = distinct([*known, *learned])[:_KEPT]
         for point in learned:
             best = better(best, point)
+        if best is before and Omega is not first:
+            break
+        # what coupling has made of the tasks in the best ends
+        seeds = [seed for point in known for seed in enumerate(problem.labels_of(point))]
+        Omega = (1 - _FIRST_AGAIN) * best.Z + _FIRST_AGAIN * first
     return best
 
 
