@@ -95,7 +95,7 @@ def test_a_source_of_rows():
         problem = AllRows(data, "relationship", np.full(3, 0.02), 0.02)
         some = [np.arange(0, 90, 4)] * 3
         labels = np.concatenate([classes[a + part] for a, part in zip(offsets, some)])
-        point = problem.carried_labels(some, labels, problem.uncoupled())
+        point = problem.carried_labels(some, labels, problem.coupling.uncoupled())
         ends.append(problem.descend(point, np.random.default_rng(0), Effort("all rows")))
     np.testing.assert_array_equal(ends[0].labels, ends[1].labels)
     assert ends[0].value == pytest.approx(ends[1].value, rel=1e-10)

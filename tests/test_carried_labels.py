@@ -19,7 +19,7 @@ def test_rows_follow_the_models_of_the_rows_that_were_searched(criterion):
     data = Data(source, source.moments(True), bounds)
     problem = AllRows(data, "independent", np.array([0.1]), 0.05, criterion=CRITERIA[criterion]())
     some = np.arange(0, 120, 2)
-    found = problem.carried_labels([some], y[some], problem.uncoupled())
+    found = problem.carried_labels([some], y[some], problem.coupling.uncoupled())
     # ridge regression on the rows that were searched, each table around its own mean; codes of J and membership give
     # the same order up to a factor
     z, n, ridge = np.eye(3)[y[some]], 60, float(problem.coupling.ridge[0])

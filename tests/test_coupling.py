@@ -30,7 +30,7 @@ def coupled(kernel, offsets, method):
 
 def converged(problem, codes):
     """Z for fixed labels, iterated to the end; the objective must fall at every step."""
-    point = problem.point(np.argmax(codes, axis=1), problem.uncoupled())
+    point = problem.point(np.argmax(codes, axis=1), problem.coupling.uncoupled())
     accelerator = Accelerator()
     for _ in range(200):
         before = point.value
@@ -130,7 +130,7 @@ def test_couplings_know_their_tasks_and_where_they_begin(method, size):
     own = coupled(kernel, offsets, method).coupling
     assert own.n_tasks == 3
     np.testing.assert_allclose(own.uncoupled(), np.eye(size) / size)
-    assert own.condition(own.uncoupled()).predictors(codes).shape == (3, 24, C)
+    assert own.predictors(own.condition(own.uncoupled()), codes).shape == (3, 24, C)
 
 
 @pytest.mark.parametrize("method", ["relationship", "independent"])
@@ -156,6 +156,6 @@ def test_both_factorisations_answer_alike(method, lambda1, smallest):
     pairs = [(rows.alpha(codes), (codes - (Phi @ W).reshape(54, 3)) / 9)]
     pairs += [(rows.block(i), (np.eye(18) - Phi[i] @ Q[i] @ Phi[i].T / 9) / 9) for i in range(3)]
     if method == "relationship":
-        pairs.append((rows.closed_form(codes), coupling.closed_form(W)))
+        pairs.append((rows.coupling.closed_form_of_rows(rows, codes), coupling.closed_form(W)))
     for one, other in pairs:
         np.testing.assert_allclose(other, one, atol=1e-7 * max(1.0, np.abs(one).max()))

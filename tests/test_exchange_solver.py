@@ -38,7 +38,7 @@ def all_labellings(problem):
 
 def best_value(problem, labels):
     """min over Z for fixed labels."""
-    point = problem.point(labels, problem.uncoupled())
+    point = problem.point(labels, problem.coupling.uncoupled())
     accelerator = Accelerator()
     for _ in range(60):
         before = point.value
@@ -73,7 +73,7 @@ def test_shared_features_find_the_global_optimum_of_tiny_problems(seed):
 @pytest.mark.parametrize("n_clusters", [2, 3])
 def test_single_tasks_find_the_global_optimum_of_tiny_problems(n_clusters):
     problem = tiny_problem(5, rows=8, n_tasks=1, n_clusters=n_clusters)
-    result = solve(problem.alone(), SearchOptions(), np.random.default_rng(0))
+    result = solve(problem.alone, SearchOptions(), np.random.default_rng(0))
     optimum = min(result.point.fit.at.objective(label_codes(labels, n_clusters)) for labels in all_labellings(problem))
     assert result.point.value == pytest.approx(optimum, rel=1e-9)
 

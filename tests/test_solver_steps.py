@@ -203,17 +203,17 @@ def test_rows_are_stable_after_every_round(seed):
 
 
 def test_descent_leaves_a_poor_optimum_for_a_labelling_of_the_pool_and_not_the_other_way_round():
-    problem = noise().alone()
+    problem = noise().alone
     ends = []
     for seed in range(12):
-        point = problem.point(noise_labels(seed), problem.uncoupled())
+        point = problem.point(noise_labels(seed), problem.coupling.uncoupled())
         exchange_until_stable(problem, point, [0, 1], SEED.copy())
         ends.append((J(point, point.labels), point.labels))
     (best, good), (worst, poor) = min(ends, key=lambda end: end[0]), max(ends, key=lambda end: end[0])
     assert best < worst * (1 - 1e-6)
     for begin, offered in ((poor, good), (good, poor)):
         wider = replace(problem, proposed=[[offered[problem.coupling.slices[i]]] for i in range(2)])
-        found = descended(wider, wider.point(begin, problem.uncoupled()))
+        found = descended(wider, wider.point(begin, problem.coupling.uncoupled()))
         assert found.value <= best * (1 + 1e-12)
 
 
@@ -238,7 +238,7 @@ def test_a_step_of_the_coupling_that_does_not_lower_the_objective_is_not_taken()
     problem = small_problem()
     point = random_point(problem)
     assert not problem.take(point, point.Z.copy())
-    best = point.fit.at.closed_form(problem.codes(point.labels))
+    best = problem.closed_form(point)
     before = point.value
     assert problem.take(point, best)
     assert point.value == J(point, point.labels) < before
@@ -251,8 +251,8 @@ def test_clusters_of_coupled_tasks_stay_where_the_start_has_them():
     coupled = problem.point(labels, np.eye(3) / 3).fit.bounds
     assert coupled.present.tolist() == [[True] * 3, [True, False, True], [False, True, False]]
     assert not coupled.movable
-    alone = problem.alone()
-    assert alone.point(labels, alone.uncoupled()).fit.bounds.movable
+    alone = problem.alone
+    assert alone.point(labels, alone.coupling.uncoupled()).fit.bounds.movable
 
 
 # -- acceleration -----------------------------------------------------------------------------------------------------
@@ -361,7 +361,7 @@ def test_starts_take_the_names_that_agree_with_the_aligned_labels():
     problem = replace(small_problem(), bounds=parse_sizes("balanced", [7, 6, 5], [3, 2, 1]))
     aligned = np.concatenate([np.arange(7) % 3, np.array([0, 2] * 3), np.full(5, 1)])
     own = [np.array([1, 2, 0])[aligned[:7]], np.array([1, 0, 1, 0, 0, 1]), np.zeros(5, dtype=np.int64)]
-    single = problem.alone().point(aligned, np.eye(3) / 3)
+    single = problem.alone.point(aligned, np.eye(3) / 3)
     fixed, starts = recipe._with_ids_of(single, problem, [[labels] for labels in own])
     np.testing.assert_array_equal(starts[0][0], aligned[:7])
     np.testing.assert_array_equal(starts[1][0], [0, 2, 0, 2, 2, 0])
@@ -372,7 +372,7 @@ def test_starts_take_the_names_that_agree_with_the_aligned_labels():
 
 def test_tasks_alone_are_a_result_of_one_round_that_has_converged():
     problem = small_problem()
-    result = recipe.solve(problem.alone(), SearchOptions(starts=3), np.random.default_rng(0))
+    result = recipe.solve(problem.alone, SearchOptions(starts=3), np.random.default_rng(0))
     point = result.point
     assert (point.converged, point.n_iter) == (True, 1)
     assert [entry["step"] for entry in point.history] == ["start", "labels"]

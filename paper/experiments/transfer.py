@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.coupling import Conditioned, Coupling, Independent, Relationship, SharedFeatures
+from mtclust.core.coupling import BaseCoupling, Conditioned, Independent, Relationship, SharedFeatures
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features
 from mtclust.core.labels import label_codes
 from mtclust.core.model import KernelOrigin, build_model
@@ -131,7 +131,7 @@ class SupervisedLinear:
         self.tasks_, rows, kernel = index.names, X[index.order], Kernel("linear")
         centred = centre_kernel(kernel(rows, rows), index.offsets, True)
         codes = label_codes(np.asarray(y)[index.order], int(np.max(y)) + 1)
-        couplings: Iterable[Coupling]
+        couplings: Iterable[BaseCoupling]
         if self.kind == "MTRL":
             couplings = (Relationship(centred.matrix, index.offsets, l, l) for l in LAMBDAS)
         elif self.kind == "MTFL":
@@ -148,7 +148,9 @@ class SupervisedLinear:
         state = states[self.lambda_]
         self.coupling_matrix_ = state.Z
         present = np.ones((index.n_tasks, codes.shape[1]), dtype=bool)
-        self.model_ = build_model(KernelOrigin(kernel, rows, centred, index.order), state.predictors(codes), present)
+        self.model_ = build_model(
+            KernelOrigin(kernel, rows, centred, index.order), state.coupling.predictors(state, codes), present
+        )
         return self
 
     def predict(self, X: Any, tasks: Any) -> NDArray[np.int64]:
@@ -157,12 +159,12 @@ class SupervisedLinear:
         return np.asarray(self.model_.scores(X, codes).argmax(axis=1))
 
 
-def _alternate(coupling: Coupling, codes: NDArray[np.float64]) -> Conditioned:
+def _alternate(coupling: BaseCoupling, codes: NDArray[np.float64]) -> Conditioned:
     """W given Z in closed form, Z given W in closed form, until the objective stands."""
     state: Conditioned = coupling.condition(coupling.uncoupled())
     value = state.objective(codes)
     for _ in range(_MAX_STEPS):
-        state = coupling.condition(state.closed_form(codes))
+        state = coupling.condition(state.coupling.closed_form_of_rows(state, codes))
         before, value = value, state.objective(codes)
         if before - value <= _TOLERANCE * before:
             break

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from mtclust.core.coupling import Coupling, Independent, Relationship
+from mtclust.core.coupling import BaseCoupling, Independent, Relationship
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import SizeBounds, parse_sizes
 from mtclust.relaxation.cutting_plane import CuttingPlaneOptions
@@ -20,7 +20,7 @@ EXACT = CuttingPlaneOptions(init="random", max_cuts=200, gap_tol=3e-6, zero_tol=
 @dataclass(frozen=True)
 class Small:
     problem: Problem
-    coupling: Coupling
+    coupling: BaseCoupling
     features: np.ndarray  # ΦΦᵀ is the kernel
 
     @property

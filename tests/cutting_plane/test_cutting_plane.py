@@ -138,7 +138,8 @@ def test_value_on_the_final_pools_equals_cvxpy(method, reduced):
 def test_scores_are_those_of_the_models_and_labels_their_argmax():
     small = small_problem("relationship", task_sizes=(12, 9))
     result = solve(small, replace(EXACT, max_cuts=2, level_tol=1e-3))
-    predictors = result.point.fit.at.predictors(result.point.codes)
+    at = result.point.fit.at
+    predictors = at.coupling.predictors(at, result.point.codes)
     for task, rows in enumerate(small.parts):
         np.testing.assert_allclose(
             result.relaxation.scores[rows], small.problem.kernel[rows] @ predictors[task], atol=1e-9

@@ -180,18 +180,18 @@ def test_closed_form_is_the_minimiser_for_fixed_models(method):
     coupling = small.coupling
     state = coupling.condition(coupling.uncoupled())
     codes = random_codes(small, rng)
-    predictors = state.predictors(codes)  # (m, N, C), coefficients on the kernel row
+    predictors = state.coupling.predictors(state, codes)  # (m, N, C), coefficients on the kernel row
     root = np.linalg.cholesky(small.problem.kernel + 1e-12 * np.eye(len(codes)))
     models = np.einsum("nr,inc->irc", root, predictors)  # W_i in coordinates of the rows
     if method == "relationship":
         S = np.einsum("irc,krc->ik", models, models)
     else:
-        stacked = np.concatenate(coupling.models(state.Z, state.alpha(codes)), axis=1)
+        stacked = np.concatenate(coupling.models(state, codes), axis=1)
         S = stacked @ stacked.T
-    best = np.trace(np.linalg.solve(state.closed_form(codes), S))
+    best = np.trace(np.linalg.solve(state.coupling.closed_form_of_rows(state, codes), S))
     for _ in range(50):
         factor = rng.normal(size=S.shape)
-        other = 0.8 * state.closed_form(codes) + 0.2 * factor @ factor.T / np.sum(factor**2)
+        other = 0.8 * state.coupling.closed_form_of_rows(state, codes) + 0.2 * factor @ factor.T / np.sum(factor**2)
         assert np.trace(np.linalg.solve(other, S)) >= best * (1 - 1e-9)
 
 
@@ -201,7 +201,7 @@ def test_directions_that_the_closed_form_loses_are_found_again():
     codes = random_codes(small, np.random.default_rng(0))
     state = small.coupling.condition(small.coupling.uncoupled())
     for _ in range(300):
-        state = small.coupling.condition(state.closed_form(codes))
+        state = small.coupling.condition(state.coupling.closed_form_of_rows(state, codes))
     solution = solved(small, codes)
     assert solution.value - solution.bound(codes) <= 1e-9
     assert state.objective(codes) > solution.value * 1.001

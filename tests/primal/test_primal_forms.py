@@ -54,7 +54,9 @@ def test_objective_and_scores_equal_the_dual_form_at_the_same_labels(method, fit
     codes = label_codes(model.labels_, 3)
     assert model.objective_ == pytest.approx(state.objective(codes), rel=1e-8)
     present = np.ones((3, 3), dtype=bool)
-    dual = build_model(KernelOrigin(Kernel("linear"), X, centred, np.arange(175)), state.predictors(codes), present)
+    dual = build_model(
+        KernelOrigin(Kernel("linear"), X, centred, np.arange(175)), state.coupling.predictors(state, codes), present
+    )
     new = X[::7] + 0.1
     expected = dual.scores(new, tasks[::7])
     np.testing.assert_allclose(model.decision_function(new, tasks=tasks[::7]), expected, atol=1e-6)

@@ -21,7 +21,7 @@ def begun(method="independent", labels=None, **options):
     bounds = neutral_bounds(np.array(SIZES), np.full(3, 3))
     example.problem = replace(example.problem.with_bounds(bounds), criterion=neutral)
     example.labels = example.labels if labels is None else labels
-    return example, example.problem.point(example.labels, example.problem.uncoupled())
+    return example, example.problem.point(example.labels, example.problem.coupling.uncoupled())
 
 
 def by_hand(example):
@@ -114,7 +114,7 @@ def test_the_coupling_is_learned_where_it_may_be(method):
     fixed = begun(method, spread=0.4)[1]
     example.problem.descend(point, np.random.default_rng(0), Effort("test"))
     example.problem.descend(fixed, np.random.default_rng(0), Effort("test", learn=False))
-    assert np.abs(point.Z - example.problem.uncoupled()).max() > 0.05
+    assert np.abs(point.Z - example.problem.coupling.uncoupled()).max() > 0.05
     assert np.trace(point.Z) == pytest.approx(1.0)
     assert point.value < fixed.value
     assert max(entry["objective"] for entry in point.history) < 0  # −E throughout

@@ -45,7 +45,7 @@ def test_objective_and_models_equal_the_dense_dual_form(method, lambda1, smalles
     b = example.b()
     W = example.problem.coupling.condition(Z).models(b)
     assert objective(b, W) == pytest.approx(dual.objective(example.codes), rel=1e-8)
-    expected = np.stack([example.Phi.T @ part for part in dual.predictors(example.codes)])
+    expected = np.stack([example.Phi.T @ part for part in dual.coupling.predictors(dual, example.codes)])
     np.testing.assert_allclose(W, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
 
 

@@ -201,7 +201,7 @@ def test_the_closed_form_of_the_coupling_is_a_covariance_and_never_raises_the_ob
             state = coupling.condition(Z)
             value = state.objective(codes)
             assert value <= before * (1 + 1e-6)
-            before, Z = value, state.closed_form(codes)
+            before, Z = value, state.coupling.closed_form_of_rows(state, codes)
 
 
 extra = st.recursive(

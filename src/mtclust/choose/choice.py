@@ -236,7 +236,7 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     # the kernel under which membership of left-out rows is predicted best
     alone = replace(seen, method="independent")
     problems = [alone.problem(spec, "E", labels) for spec in seen.kernels]
-    values = [problem.point(labels, problem.uncoupled()).value for problem in problems]
+    values = [problem.point(labels, problem.coupling.uncoupled()).value for problem in problems]
     k = int(np.round(values, 6).argmin())
     seen, spec = alone if best.frame == "own" and open_to_both else seen, seen.kernels[k]
     outcome = modelled(seen, spec, labels, options, problems[k])
@@ -269,7 +269,7 @@ def labellings(question: Question, options: SearchOptions) -> tuple[list[Candida
     with phase("choosing: descents"):
         if not question.many_directions:  # where E fits too well, whatever the labels are
             problem = replace(weighed, method="independent").problem(spec, "E", start)
-            begun = problem.point(start, problem.uncoupled())
+            begun = problem.point(start, problem.coupling.uncoupled())
             ends["E"] = problem.descend(begun, np.random.default_rng(0), rough.effort("from candidates"))
         lambdas = weighed.lambdas
         if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
@@ -287,11 +287,11 @@ def modelled(
     learns = COUPLINGS[question.method].learns
     problem = question.problem(spec, "E", labels) if learns or alone is None else alone
     similarity = match_labels(problem.kernel, problem.offsets, labels, problem.bounds)[1]
-    Z = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
+    Z = first_relationship(similarity) if problem.coupling.couples_labels else problem.coupling.uncoupled()
     effort = options.effort("models of the labels", tasks=())
     point = problem.descend(problem.point(labels, Z), np.random.default_rng(0), effort)
-    alone = problem.alone() if alone is None else alone
-    single = alone.point(labels, alone.uncoupled()) if learns else point
+    alone = problem.alone if alone is None else alone
+    single = alone.point(labels, alone.coupling.uncoupled()) if learns else point
     return Outcome(problem, point, single, similarity)
 
 

@@ -15,7 +15,7 @@ S_i = Φ_iᵀΦ_i and b_i = 2Φ_iᵀY_i/n_i the models solve
 so that what is factorised has either as many rows as there are rows (N × N) or as there are models (mr × mr). The first
 serves where labels are exchanged one by one, of a kernel matrix (:class:`Conditioned`), the second where rows are only
 read in passes, of the Gram matrices 2S_i/n_i (m × r × r): it answers with models (:class:`Solver`).
-``condition(Z)`` factorises for one Z and, from labels or models, has the closed-form step of Z:
+``condition(Z)`` factorises for one Z, and from labels or models a coupling has the closed-form step of Z:
 
 ==================  ======================================  ==============================================
 ``Relationship``    R(W_c) = tr(W_c Ω⁻¹ W_cᵀ)               Ω ∝ (Σ_c W_cᵀ W_c)^½, G = Ω(λ₁Ω + λ₂I)⁻¹
@@ -45,7 +45,6 @@ from mtclust.core.kernels import (
     EigenFeatures,
     inverse_of_factor,
     largest_eigenvectors,
-    upper_factor,
 )
 
 Array = NDArray[np.float64]
@@ -106,7 +105,13 @@ class Conditioned:
         ridge, held = 0.5 * np.repeat(coupling.sizes, coupling.sizes), []
         for rows, K in coupling.kernels(Z):
             K.flat[:: len(K) + 1] += ridge[rows]
-            factor = upper_factor(K)
+            # the transpose of a C-ordered matrix is the same matrix in the order LAPACK works in: nothing is copied
+            factor, info = lapack.dpotrf(K.T, lower=0, clean=1, overwrite_a=1)
+            if info != 0:
+                raise np.linalg.LinAlgError(
+                    "The kernel plus the ridge is not positive definite. A callable or precomputed kernel must be "
+                    "positive semidefinite; if it is, raise lambda1 and lambda2."
+                )
             held.append((rows, factor if coupling.couples_labels else inverse_of_factor(factor)))
         self._held = not coupling.couples_labels, held  # whether inverted, and pieces with their rows
         self._blocks: dict[int, Array] = {}
@@ -163,14 +168,6 @@ class Conditioned:
         """Diagonal of M."""
         return np.concatenate([M.diagonal() for _, M in self.pieces])
 
-    def closed_form(self, codes: Array) -> Array:
-        """The coupling matrix that is optimal for the models W of these labels."""
-        return self.coupling.closed_form_of_rows(self.Z, self.alpha(codes))
-
-    def predictors(self, codes: Array) -> Array:
-        """Coefficients A (m × N × C): task i scores a row by its centred, scaled kernel row times A_i."""
-        return self.coupling.predictors(self.Z, self.alpha(codes))
-
 
 class Solver:
     """The models for one fixed coupling matrix, from the mr × mr factorisation, of rows that are not at hand.
@@ -190,10 +187,11 @@ class Solver:
 class BaseCoupling(ABC):
     """One way of coupling tasks.
 
-    To add one, inherit this class, say what one Z makes of the rows, K_Z of a kernel matrix (``kernels``) or a system
-    of Gram matrices (``solver``), and which Z is best for given models (``closed_form``) or for α of all rows
-    (``closed_form_of_rows``), and add a line to :data:`COUPLINGS`; an estimator names it in ``_coupled_by``. One that
-    learns Z but does not couple labels gives every task a kernel of its own, under which tasks are clustered anew.
+    To add one, inherit this class, say what one Z makes of the rows, K_Z of a kernel matrix (``kernels``) and of the
+    models (``predictors``), or a system of Gram matrices (``solver``), and, if it learns Z, which one is best for given
+    models W (``closed_form``, of m × r × C) or for labels of all rows (``closed_form_of_rows``), and add a line to
+    :data:`COUPLINGS`; an estimator names it in ``_coupled_by``. One that learns Z but does not couple labels has a Z of
+    its features (r × r), which gives every task a kernel of its own, and under which tasks are clustered anew.
 
     ``rows`` are a kernel matrix (N × N), its eigen-features where ``of_features``, or Gram matrices 2S_i/n_i
     (m × r × r); λ₁ may differ by task.
@@ -224,38 +222,37 @@ class BaseCoupling(ABC):
         """The problem of one coupling matrix, factorised."""
         return self.solver(Z) if getattr(self.kernel, "ndim", 2) == 3 else Conditioned(self, Z)
 
-    def gain(self, Z: Array) -> Array:
-        """G of the tasks (m × m); of every task alone 1/λ."""
-        return np.diag(1.0 / self.ridge)
-
     @abstractmethod
     def kernels(self, Z: Array) -> Iterable[tuple[slice, Array]]:
         """The multitask kernel K_Z by the pieces that it falls into, new arrays, each with its rows."""
 
     @abstractmethod
+    def predictors(self, at: Conditioned, codes: Array) -> Array:
+        """Coefficients A (m × N × C): task i scores a row by its centred, scaled kernel row times A_i."""
+
+    def closed_form_of_rows(self, at: Conditioned, codes: Array) -> Array:
+        """The coupling matrix that is optimal for the models W of these labels; the same where none is learned."""
+        return at.Z
+
+    @abstractmethod
     def solver(self, Z: Any) -> Solver:
-        """The system of the models, factorised."""
-
-    def closed_form(self, W: Array) -> Any:
-        """The coupling matrix that is optimal for models W (m × r × C); where none is learned, of tasks alone."""
-        return self.uncoupled()
-
-    def closed_form_of_rows(self, Z: Array, alpha: Array) -> Array:
-        """The same for the models that α of all rows has under Z."""
-        return Z
-
-    def predictors(self, Z: Array, alpha: Array) -> Array:
-        """W of (25), as coefficients of the rows (m × N × C)."""
-        return np.repeat(self.gain(Z), self.sizes, axis=1)[:, :, None] * alpha
+        """The system of the models, of Gram matrices, factorised."""
 
 
 class Independent(BaseCoupling):
-    """DSTC: every task alone with the ridge λ = λ₁ + mλ₂ (λ₁ may differ by task), K_i = K_ii/λ."""
+    """Every task alone, Ω = I/m: the ridge is λ = λ₁ + mλ₂ (λ₁ may differ by task), K_i = K_ii/λ.
+
+    DSTC has the ridge λ₁ + λ₂ of Ω = 1: it comes here with λ₂/m.
+    """
 
     learns = False
 
     def kernels(self, Z: Array) -> Iterable[tuple[slice, Array]]:
         return ((rows, self.kernel[rows, rows] / ridge) for ridge, rows in zip(self.ridge, self.slices))
+
+    def predictors(self, at: Conditioned, codes: Array) -> Array:
+        """α/λ on the rows of the task, 0 elsewhere."""
+        return np.repeat(np.diag(1.0 / self.ridge), self.sizes, axis=1)[:, :, None] * at.alpha(codes)
 
     def solver(self, Z: Array) -> Solver:
         return Solver(Z, self._inverses)
@@ -295,15 +292,17 @@ class Relationship(BaseCoupling):
         values, vectors = np.linalg.eigh(self.kernel)
         return np.maximum(values, 0.0), vectors
 
-    def gain(self, Z: Array) -> Array:
-        return gain_matrix(Z, self.lambda1, self.lambda2)
-
     def kernels(self, Z: Array) -> Iterable[tuple[slice, Array]]:
         """K ∘ G[task, task]: (24)."""
-        G, K = self.gain(Z), np.empty_like(self.kernel)
+        G, K = gain_matrix(Z, self.lambda1, self.lambda2), np.empty_like(self.kernel)
         for i, rows in enumerate(self.slices):
             np.multiply(self.kernel[rows], np.repeat(G[i], self.sizes), out=K[rows])
         return [(slice(0, len(K)), K)]
+
+    def predictors(self, at: Conditioned, codes: Array) -> Array:
+        """G_it α for the rows of task t: W of (25)."""
+        G = gain_matrix(at.Z, self.lambda1, self.lambda2)
+        return np.repeat(G, self.sizes, axis=1)[:, :, None] * at.alpha(codes)
 
     def solver(self, Z: Any) -> Solver:
         return TaskSolver(self, Z)
@@ -332,13 +331,13 @@ class Relationship(BaseCoupling):
         norm = float(roots.sum()) + (m - rank) * level
         return Spiked(level / norm, vectors, (roots - level) / norm)
 
-    def closed_form_of_rows(self, Z: Array, alpha: Array) -> Array:
+    def closed_form_of_rows(self, at: Conditioned, codes: Array) -> Array:
         """From Σ_c W_cᵀW_c = GBG with B_ik = Σ_c αⁱ_cᵀ K_ik αᵏ_c (m × m)."""
-        B = np.empty((self.n_tasks, self.n_tasks))
+        alpha, B = at.alpha(codes), np.empty((self.n_tasks, self.n_tasks))
         for k, rows in enumerate(self.slices):
             scores = self.kernel[:, rows] @ alpha[rows]
             B[:, k] = np.add.reduceat(np.einsum("nc,nc->n", alpha, scores), self.offsets[:-1])
-        G = self.gain(Z)
+        G = gain_matrix(at.Z, self.lambda1, self.lambda2)
         return trace_one_root(G @ (0.5 * (B + B.T)) @ G)
 
 
@@ -465,16 +464,16 @@ class SharedFeatures(BaseCoupling):
         stacked = np.concatenate(list(W), axis=1)
         return trace_one_root(stacked @ stacked.T)
 
-    def models(self, Z: Array, alpha: Array) -> list[Array]:
+    def models(self, at: Conditioned, codes: Array) -> list[Array]:
         """W_i = G_iΦ_iᵀα_i (r × C), one per task: (15)."""
-        Phi = self.features.values
-        return [G @ (Phi[rows].T @ alpha[rows]) for G, rows in zip(self.gains(Z), self.slices)]
+        Phi, alpha = self.features.values, at.alpha(codes)
+        return [G @ (Phi[rows].T @ alpha[rows]) for G, rows in zip(self.gains(at.Z), self.slices)]
 
-    def closed_form_of_rows(self, Z: Array, alpha: Array) -> Array:
-        return self.closed_form(self.models(Z, alpha))
+    def closed_form_of_rows(self, at: Conditioned, codes: Array) -> Array:
+        return self.closed_form(self.models(at, codes))
 
-    def predictors(self, Z: Array, alpha: Array) -> Array:
-        return np.stack([self.features.projection @ W for W in self.models(Z, alpha)])
+    def predictors(self, at: Conditioned, codes: Array) -> Array:
+        return np.stack([self.features.projection @ W for W in self.models(at, codes)])
 
 
 #: by Ω (DMTRC), by D (DMTFC), not at all (DSTC); how to add one: :class:`BaseCoupling`
@@ -483,4 +482,3 @@ COUPLINGS: dict[str, type[BaseCoupling]] = {
     "features": SharedFeatures,
     "independent": Independent,
 }
-Coupling = Relationship | SharedFeatures | Independent

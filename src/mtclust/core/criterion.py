@@ -263,12 +263,10 @@ class PaperObjective:
     path: tuple[float, ...] = (1024.0, 256.0, 64.0, 16.0, 4.0, 1.0)
     #: the targets (n × C) that models are fitted to, of labels and C
     codes = staticmethod(label_codes)
+    #: the value of all tasks, from what is factorised and the targets; lower is better
+    value = staticmethod(Conditioned.objective)
     #: the criterion of a task alone, from its M and C
     term_alone: Callable[[Array, int], Term] = QuadraticTerm
-
-    def value(self, at: Conditioned, codes: Array) -> float:
-        """Of all tasks; lower is better."""
-        return at.objective(codes)
 
     def term(self, at: Conditioned, task: int, codes: Array, alpha: Array | None = None) -> Term:
         """The criterion seen by one task; ``codes`` are those of all rows, ``alpha`` is M·codes where it is known."""
@@ -331,7 +329,8 @@ class SizeNeutral(PaperObjective):
     codes = staticmethod(indicators)
     term_alone = LeaveOneOutTerm.of
 
-    def value(self, at: Conditioned, codes: Array) -> float:
+    @staticmethod
+    def value(at: Conditioned, codes: Array) -> float:
         begin, n = at.coupling.offsets[:-1], np.diff(at.coupling.offsets)[:, None]
         counts = np.add.reduceat(codes, begin)
         # what depends on the task alone, for every row

@@ -105,18 +105,6 @@ def largest_eigenvectors(
     return values[-k:], vectors[:, -k:]
 
 
-def upper_factor(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Upper Cholesky factor of a symmetric positive definite matrix, which is overwritten."""
-    # the transpose of a C-ordered matrix is the same matrix in the order LAPACK works in: nothing is copied
-    factor, info = lapack.dpotrf(matrix.T, lower=0, clean=1, overwrite_a=1)
-    if info != 0:
-        raise np.linalg.LinAlgError(
-            "The kernel plus the ridge is not positive definite. A callable or precomputed kernel must be positive "
-            "semidefinite; if it is, raise lambda1 and lambda2."
-        )
-    return factor
-
-
 def inverse_of_factor(factor: NDArray[np.float64]) -> NDArray[np.float64]:
     """The symmetric inverse from an upper Cholesky factor, which is overwritten."""
     upper, _ = lapack.dpotri(factor, lower=0, overwrite_c=1)

@@ -271,11 +271,11 @@ class Fitting:
             where = sample.positions_in(index)
             order = np.argsort(where)
             problem = problem.with_bounds(free_bounds(np.diff(problem.offsets), few.problem.bounds.present))
-            begun = problem.carried_labels([where[order]], few.point.labels[order], problem.uncoupled())
+            begun = problem.carried_labels([where[order]], few.point.labels[order], problem.coupling.uncoupled())
             point = self._followed(problem, begun, rng)
             return Outcome(problem, point, point, similarity, few)  # one model for all says nothing of how tasks differ
         if not few.problem.coupling.learns:  # whatever the method is, tasks apart were chosen
-            problem = problem.alone()
+            problem = problem.alone
         positions, labels = self._of_every_task(few.point.labels)
         small = not problem.coupling.learns and sample.index.sizes.max() < _ROWS_ALONE and not problem.bounds.movable
         if self.is_searched and small:  # every task is a search of its own
@@ -288,8 +288,10 @@ class Fitting:
             problem = problem.with_bounds(problem.bounds.fitted_to(counts).fixed())
         else:
             problem = problem.with_bounds(bounds_of_labels(np.diff(problem.offsets), counts, self.given.clusters))
-        Z = few.point.Z if problem.couples_labels else problem.uncoupled()
-        if problem.couples_labels and len(Z) < m:  # tasks that are not in the sample are like the mean of those
+        Z = few.point.Z if problem.coupling.couples_labels else problem.coupling.uncoupled()
+        if (
+            problem.coupling.couples_labels and len(Z) < m
+        ):  # tasks that are not in the sample are like the mean of those
             own, rest = np.mean(Z.diagonal()), (Z.sum() - np.trace(Z)) / max(len(Z) * (len(Z) - 1), 1)
             Z = np.full((m, m), max(rest, 0.0))
             Z.flat[:: m + 1] = own
@@ -297,19 +299,19 @@ class Fitting:
         begun = problem.carried_labels(positions, np.concatenate(labels), Z)
         if self.is_searched:
             begun, similarity = problem.matched(begun)
-            if problem.couples_labels:  # Ω of few rows hardly revives where it has collapsed: it begins anew
+            if problem.coupling.couples_labels:  # Ω of few rows hardly revives where it has collapsed: it begins anew
                 begun = problem.continued(begun, first_relationship(similarity))
             point = problem.descend(begun, rng, options.effort("all rows", last=True))
             point.n_iter += few.point.n_iter
-            if not problem.couples_labels:
+            if not problem.coupling.couples_labels:
                 point, _ = problem.matched(point)
         else:
             point = self._followed(problem, begun, rng)
         alone = point
         if problem.coupling.learns:
             single = self._of_every_task(few.single.labels)[1]
-            apart = problem.alone()
-            alone = apart.carried_labels(positions, np.concatenate(single), apart.uncoupled())
+            apart = problem.alone
+            alone = apart.carried_labels(positions, np.concatenate(single), apart.coupling.uncoupled())
             if self.is_searched:
                 alone = apart.descend(alone, rng, options.effort("single tasks", learn=False, max_iter=2))
         similarity[np.ix_(sample.tasks, sample.tasks)] = few.similarity

@@ -278,13 +278,13 @@ def cluster_task(model: AfterFit, X: Any, sizes: Any) -> NewTask:
     order = content_order(given).of_rows(np.zeros(n, dtype=np.int64)) if params.by_rows else np.arange(n)
     with one_blas_thread():
         problem, starts, known = kept.beginning(given[order], bounds, options, rng)
-        begun = problem.point(np.concatenate([known, starts[0]]), problem.uncoupled())
+        begun = problem.point(np.concatenate([known, starts[0]]), problem.coupling.uncoupled())
         begun, similarity = problem.matched(begun, m)
-        Z = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
+        Z = first_relationship(similarity) if problem.coupling.couples_labels else problem.coupling.uncoupled()
         if isinstance(problem, Problem):
             problem = replace(problem, proposed=[*([] for _ in range(m)), starts[: options.n_init]])
         point = problem.descend(problem.continued(begun, Z), rng, options.effort("new task", tasks=[m]))
-        small = problem.couples_labels and n <= SMALL_SHARE * np.median(np.diff(problem.offsets))
+        small = problem.coupling.couples_labels and n <= SMALL_SHARE * np.median(np.diff(problem.offsets))
         if small and isinstance(problem, Problem) and problem.kernel.diagonal().max() > 0:
             N = len(known)
             z, system = indicators(known, C), problem.kernel[:N, :N] + 0.5 * N * _RIDGE * np.eye(N)
@@ -292,7 +292,7 @@ def cluster_task(model: AfterFit, X: Any, sizes: Any) -> NewTask:
             scores = problem.kernel[N:, :N] @ sla.solve(system, z - mean, assume_a="pos") + mean
             labels = assign(-scores, problem.bounds.lower[m], problem.bounds.upper[m])
             point = problem.point(np.concatenate([known, labels]), point.Z)
-        covariance = point.Z if problem.couples_labels else None
+        covariance = point.Z if problem.coupling.couples_labels else None
         row = None if covariance is None else correlation(covariance)[-1]
         labels = problem.labels_of(point)[-1][np.argsort(order)]
         decision = replace(problem.decision(point), temperature=temperature)

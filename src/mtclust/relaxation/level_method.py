@@ -25,7 +25,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.optimize import linprog, nnls
 
-from mtclust.core.coupling import Conditioned, Coupling
+from mtclust.core.coupling import BaseCoupling, Conditioned
 from mtclust.relaxation.mixtures import Pools, Solution, on_simplices, solve_mixture, sums_of
 
 Array = NDArray[np.float64]
@@ -42,7 +42,7 @@ _ROUNDING = 1e-9
 
 
 def solve_by_levels(
-    coupling: Coupling, pools: Pools, mu: Array, at: Conditioned, *, cuts: list[Cut], tol: float = 0.0,
+    coupling: BaseCoupling, pools: Pools, mu: Array, at: Conditioned, *, cuts: list[Cut], tol: float = 0.0,
     accuracy: float = 0.0, enough: float = -np.inf, lower: float = -np.inf, max_steps: int = 300,
 ) -> Solution:  # fmt: skip
     """What :func:`~mtclust.relaxation.mixtures.solve_mixture` finds, by the level method.

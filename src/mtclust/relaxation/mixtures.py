@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.optimize import minimize
 
-from mtclust.core.coupling import Conditioned, Coupling, gain_matrix
+from mtclust.core.coupling import BaseCoupling, Conditioned, gain_matrix
 
 Array = NDArray[np.float64]
 
@@ -305,7 +305,7 @@ def on_simplices(mu: Array, groups: NDArray[np.int64]) -> Array:
 
 
 def solve_mixture(
-    coupling: Coupling, pools: Pools, mu: Array, at: Conditioned, *, tol: float = 0.0, accuracy: float = 0.0,
+    coupling: BaseCoupling, pools: Pools, mu: Array, at: Conditioned, *, tol: float = 0.0, accuracy: float = 0.0,
     enough: float = -np.inf, lower: float = -np.inf, max_steps: int = 300,
 ) -> Solution:  # fmt: skip
     """Minimise Φ over μ and Z, from the μ given and the Z of ``at``.
@@ -343,7 +343,7 @@ def solve_mixture(
                 ascent_tol *= _ASCENT
             ascending = True
         if not ascending:
-            at = coupling.condition(best.closed_form(pools.codes(best_mu)))
+            at = coupling.condition(coupling.closed_form_of_rows(best, pools.codes(best_mu)))
             continue
         ascent_tol = ascent_tol or max(_ASCENT * wanted / value, _ROUNDING)
         if ascent_tol < _ROUNDING:
@@ -357,7 +357,7 @@ def solve_mixture(
 
 
 def _ascend(
-    coupling: Coupling, pools: Pools, mu: Array, at: Conditioned, value: float, tol: float
+    coupling: BaseCoupling, pools: Pools, mu: Array, at: Conditioned, value: float, tol: float
 ) -> tuple[Array, Conjugate]:
     """Maximise the dual on the labellings that have weight, from α = MỸ; its α and Φ*."""
     codes = pools.codes(mu)

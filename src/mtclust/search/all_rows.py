@@ -89,7 +89,7 @@ class BatchLabels:
         return changed > 0
 
     def once_more(self, before: float) -> bool:
-        if not (self.tasks and self.problem.criterion.exchanges and self.problem.couples_labels):
+        if not (self.tasks and self.problem.criterion.exchanges and self.problem.coupling.couples_labels):
             return False
         # names need the blocks of an inverse: they are looked at where the search would end
         rename(self.problem.data, self.point, self.tasks, self.effort.stage)

@@ -142,14 +142,14 @@ class ExactLabels:
         self.problem, self.point, self.rng, self.effort = problem, point, rng, effort
         self.tasks = range(problem.n_tasks) if effort.tasks is None else effort.tasks
         self.seed = rng.integers(2**63, size=1, dtype=np.uint64)
-        self.polish = effort.last and problem.couples_labels and problem.criterion.exchanges
+        self.polish = effort.last and problem.coupling.couples_labels and problem.criterion.exchanges
         self.least = effort.tol * (_POLISH if self.polish else 1.0)
         self.stable = False
 
     def improve(self) -> bool:
         labels_before = self.point.labels.copy()
         exchange_until_stable(self.problem, self.point, self.tasks, self.seed)
-        if self.problem.couples_labels:
+        if self.problem.coupling.couples_labels:
             permute(self.problem, self.point, self.tasks)
         self.proposing = not self.stable
         if self.proposing:
@@ -197,7 +197,7 @@ def exchange_until_stable(problem: Problem, point: Point, tasks: Sequence[int], 
                 codes[rows] = problem.codes(labels)
                 changed.append(task)
         # a task that alone is stable need not be visited again until another one changes
-        if not problem.couples_labels or not changed:
+        if not problem.coupling.couples_labels or not changed:
             break
         waiting = [task for task in tasks if len(changed) > 1 or task != changed[0]]
 
@@ -221,7 +221,7 @@ def permute(problem: Problem, point: Point, tasks: Sequence[int]) -> None:
 def transfer(problem: Problem, point: Point, order: NDArray[np.int64], seed: NDArray[np.uint64]) -> None:
     """Propose whole labellings of a task from elsewhere, refine each, keep the best if the value falls."""
     fit, codes = point.fit, problem.codes(point.labels)
-    alpha = fit.at.alpha(codes) if problem.couples_labels else None
+    alpha = fit.at.alpha(codes) if problem.coupling.couples_labels else None
     for task in order.tolist():
         rows = problem.coupling.slices[task]
         term = problem.criterion.term(fit.at, task, codes, alpha)
@@ -247,31 +247,29 @@ def proposals(problem: Problem, point: Point, task: int, term: Term, alpha: Arra
     Each once, and none that the task has already. Rows that are held keep the labels they have.
     """
     fit, rows, free = point.fit, problem.coupling.slices[task], problem.free[task]
-    found = {fit.labels[rows].tobytes(): fit.labels[rows]}
-
-    def add(labels: Labels) -> None:
-        if free is not None:
-            known = fit.labels[rows].copy()
-            known[free] = -1
-            labels = placed(labels, known, *fit.bounds.row(task, np.bincount(labels, minlength=problem.n_clusters) > 0))
-        found.setdefault(labels.tobytes(), labels)
-
+    found: list[Labels] = []
     if alpha is not None and term.linear_term is not None:
         lower, upper = fit.bounds.lower[task], fit.bounds.upper[task]
         # −M_ii⁻¹L_i, without the checks of scipy.linalg, which take longer than LAPACK for a small task
         _, leave_task_out, _ = lapack.dposv(fit.at.block(task), -term.linear_term)
-        add(assign(-leave_task_out, lower, upper))
+        found.append(assign(-leave_task_out, lower, upper))
         others = np.delete(np.arange(problem.n_tasks), task)
         if len(others) > _SENDERS:  # those that the coupling relates to the task most closely
             nearness = np.abs(point.Z[task, others]) / np.sqrt(point.Z.diagonal()[others])
             others = np.sort(others[np.argsort(-nearness, kind="stable")[:_SENDERS]])
         for other in others.tolist():
             scores = problem.kernel[rows, problem.coupling.slices[other]] @ alpha[problem.coupling.slices[other]]
-            add(assign(-scores, lower, upper))
+            found.append(assign(-scores, lower, upper))
     for labels in problem.proposed[task] if problem.proposed is not None else ():
         if term.linear_term is None or free is not None:
-            add(labels.copy())
+            found.append(labels.copy())
             continue
         counts = np.bincount(labels, minlength=problem.n_clusters)
-        add(best_relabelling(-term.cost_of_names(labels), fit.bounds, task, counts)[labels])
-    return list(found.values())[1:]
+        found.append(best_relabelling(-term.cost_of_names(labels), fit.bounds, task, counts)[labels])
+    if free is not None:
+        known = fit.labels[rows].copy()
+        known[free] = -1
+        used = [np.bincount(labels, minlength=problem.n_clusters) > 0 for labels in found]
+        found = [placed(labels, known, *fit.bounds.row(task, own)) for labels, own in zip(found, used)]
+    distinct = {labels.tobytes(): labels for labels in (fit.labels[rows], *found)}
+    return list(distinct.values())[1:]

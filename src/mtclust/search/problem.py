@@ -112,22 +112,10 @@ class Coupled(ABC):
     def n_clusters(self) -> int:
         return self.bounds.n_clusters
 
-    @property
-    def couples_labels(self) -> bool:
-        """Whether the value depends on which cluster of one task has the name of which cluster of another."""
-        return COUPLINGS[self.method].couples_labels
-
-    def uncoupled(self) -> Array:
-        """The coupling matrix of tasks that have nothing in common."""
-        return self.coupling.uncoupled()
-
+    @cached_property
     def alone(self) -> Any:
         """The same rows, every task by itself with the ridge λ₁ + mλ₂."""
-        return self._alone if self.coupling.learns else self
-
-    @cached_property
-    def _alone(self) -> Any:
-        return replace(cast(Any, self), method="independent")
+        return replace(cast(Any, self), method="independent") if self.coupling.learns else self
 
     def labels_of(self, point: Point) -> list[Labels]:
         """What every task has at a point."""
@@ -260,7 +248,7 @@ class Problem(Coupled):
         """Evaluate labels under a coupling matrix."""
         at = self.at(Z)
         bounds = self.bounds.fitted(labels, self.offsets)
-        if self.couples_labels:
+        if self.coupling.couples_labels:
             # which clusters a task has was decided by their means; the objective confuses neighbours more often
             bounds = bounds.fixed()
         return Point(Fit(labels.copy(), at, bounds), self.criterion.value(at, self.codes(labels)))
@@ -273,8 +261,8 @@ class Problem(Coupled):
 
     def seeded(self, task: int, start: Labels, Z: Array) -> Point:
         """The point in which all tasks are labelled through the model of one."""
-        alone, slices = self.alone(), self.coupling.slices
-        alpha = alone.at(alone.uncoupled()).block(task) @ self.codes(start)
+        alone, slices = self.alone, self.coupling.slices
+        alpha = alone.at(alone.coupling.uncoupled()).block(task) @ self.codes(start)
         labels = np.empty(len(self.kernel), dtype=np.int64)
         for other, (rows, lower, upper) in enumerate(zip(slices, self.bounds.lower, self.bounds.upper)):
             scores = self.kernel[rows, slices[task]] @ alpha if other != task else None
@@ -283,7 +271,7 @@ class Problem(Coupled):
 
     def closed_form(self, point: Point) -> Array:
         """The coupling matrix to try next for these labels."""
-        return point.fit.at.closed_form(self.codes(point.labels))
+        return self.coupling.closed_form_of_rows(point.fit.at, self.codes(point.labels))
 
     def take(self, point: Point, Z: Array) -> bool:
         """Move to another coupling matrix if that lowers the value."""
@@ -311,7 +299,7 @@ class Problem(Coupled):
         """The model that scores new rows."""
         assert self.origin is not None
         codes, present = self._fitted_to(point)
-        predictors = point.fit.at.predictors(codes)
+        predictors = point.fit.at.coupling.predictors(point.fit.at, codes)
         weights = self.criterion.decision_weights(point.fit.at, codes)
         if weights is not None:
             predictors = predictors * weights[0][:, None, :]

@@ -69,9 +69,9 @@ class Outcome:
 
 def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """Labels of all rows and the coupling together."""
-    given, alone = problem.bounds, problem.alone()
+    given, alone = problem.bounds, problem.alone
     starts = alone.starts(options, rng)
-    single = alone.point(np.concatenate([task[0] for task in starts]), alone.uncoupled())
+    single = alone.point(np.concatenate([task[0] for task in starts]), alone.coupling.uncoupled())
     single.record("single tasks", "labels")
     single.converged = True
     single, similarity = alone.matched(single)
@@ -80,10 +80,10 @@ def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) ->
     if problem.coupling.learns:
         best, stage = _coupled(problem, single.labels, starts, similarity, options, rng), "finish"
     else:
-        best, stage = problem.point(single.labels, problem.uncoupled()), "single tasks"
+        best, stage = problem.point(single.labels, problem.coupling.uncoupled()), "single tasks"
     with phase(stage):
         point = problem.descend(best, rng, options.effort(stage, last=options.polish))
-    if not problem.couples_labels:
+    if not problem.coupling.couples_labels:
         point, _ = problem.with_bounds(given).matched(point)
         problem = problem.with_bounds(given.fitted_to(problem.class_counts(point)).fixed())
     alone_point = single if problem.coupling.learns else point
@@ -129,12 +129,12 @@ def _coupled(
     that have little in common are searched one by one, and then descend together.
     """
     problem = replace(problem, proposed=[task[: options.n_init] for task in starts])
-    first = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
+    first = first_relationship(similarity) if problem.coupling.couples_labels else problem.coupling.uncoupled()
     with phase("clustering together: from single tasks"):
         best = _rough(problem, problem.point(single, first), options, rng, "from single-task solutions")
     if options.n_init == 1:
         return best
-    if not problem.couples_labels:
+    if not problem.coupling.couples_labels:
         return _restarts_under_shared_features(problem, best, starts, options, rng)
     groups = groups_of_tasks(similarity) if options.polish else []
     if 1 < len(groups) < problem.n_tasks <= _MANY_TASKS:
@@ -249,18 +249,18 @@ def released(outcome: Outcome, options: SearchOptions, rng: np.random.Generator)
 
 def uncoupled(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """Every task by itself."""
-    alone, few = outcome.problem.alone(), outcome.few
-    begun = alone.continued(outcome.single, alone.uncoupled())
+    alone, few = outcome.problem.alone, outcome.few
+    begun = alone.continued(outcome.single, alone.coupling.uncoupled())
     point = alone.descend(begun, rng, options.effort("single tasks", last=True))
     if few is not None:
-        few = replace(few, problem=few.problem.alone(), point=few.single)
+        few = replace(few, problem=few.problem.alone, point=few.single)
     return replace(outcome, problem=alone, point=point, single=point, few=few)
 
 
 def shrunk(outcome: Outcome, s: float, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """Labels found anew under the fixed Ω_s = sΩ + (1−s)I/m, from the coupled and from the single-task labels."""
     problem = outcome.problem
-    Omega = s * outcome.point.Z + (1 - s) * problem.uncoupled()
+    Omega = s * outcome.point.Z + (1 - s) * problem.coupling.uncoupled()
     effort = options.effort(f"coupling {s:g}", learn=False)
     ends = [problem.descend(problem.continued(begin, Omega), rng, effort) for begin in (outcome.point, outcome.single)]
     return replace(outcome, point=min(ends, key=lambda end: end.value))
