@@ -9,8 +9,7 @@ from mtclust.core.labels import label_codes
 from mtclust.relaxation.mixtures import conjugate, water_fill
 
 METHODS = ("relationship", "features")
-#: Ω and D with λ₁ that differs by task have no closed form
-ALL = (*METHODS, "independent", "relationship, unequal", "features, unequal")
+ALL = (*METHODS, "independent", "independent, unequal")
 
 
 def problem_of(method):
