@@ -5,7 +5,7 @@ import pytest
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.core.kernels import centre_kernel
-from mtclust.core.labels import SizeBounds, parse_sizes
+from mtclust.core.labels import SizeBounds, counts_by_task, parse_sizes
 from mtclust.core.matching import match_labels
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.metrics import match_clusters, nmi, per_task
@@ -254,10 +254,11 @@ def test_bounds_move_with_the_labels_and_keep_unused_ids_where_they_are():
     bounds = parse_sizes(1.0, [10, 10], [4, 2])
     assert bounds.movable
     labels = np.array([0, 1, 2, 3] * 2 + [0, 1] + [3] * 10)
-    fitted = bounds.fitted(labels, np.array([0, 10, 20]))
+    counts = counts_by_task(labels, np.array([0, 10, 20]), bounds.n_clusters)
+    fitted = bounds.fitted(counts)
     np.testing.assert_array_equal(fitted.upper, [[10] * 4, [10, 0, 0, 10]])
     fixed = SizeBounds(bounds.lower, bounds.upper)
-    assert fixed.fitted(labels, np.array([0, 10, 20])) is fixed
+    assert fixed.fitted(counts) is fixed
 
 
 # -- λ₁ by task ------------------------------------------------------------------------------------------------------

@@ -99,7 +99,10 @@ def test_moves_change_the_criterion_by_what_they_claim_and_end_where_none_gains(
         labels = rng.permutation(np.arange(14) % 3)
         lower, upper = np.full(3, 2), np.full(3, 14)
         before = form.value(labels)
-        moves, value = form.refine(labels, lower, upper, order=rng.permutation(14)), form.value(labels)
+        moves, value = (
+            form.refine(labels, lower, upper, rng.integers(2**63, size=1, dtype=np.uint64)),
+            form.value(labels),
+        )
         assert value < before if moves else value == before
         counts = np.bincount(labels, minlength=3)
         for j, q in itertools.product(range(14), range(3)):
@@ -123,7 +126,7 @@ def test_search_finds_what_trying_all_labellings_finds() -> None:
         ends = []
         for start in range(6):
             labels = np.random.default_rng(start).permutation(np.arange(9) % 2)
-            form.refine(labels, np.full(2, 2), np.full(2, 9), order=np.arange(9))
+            form.refine(labels, np.full(2, 2), np.full(2, 9), np.array([start], dtype=np.uint64))
             ends.append(-form.value(labels))
         assert max(ends) <= best + 1e-9
         found += max(ends) >= best - 1e-9

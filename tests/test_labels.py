@@ -10,6 +10,7 @@ from mtclust.core.labels import (
     SizeBounds,
     balance_bounds,
     code_scale,
+    counts_by_task,
     free_bounds,
     label_codes,
     neutral_bounds,
@@ -136,7 +137,7 @@ def test_sizes_that_cannot_be_used(sizes, message):
 def test_movable_bounds_go_where_the_labels_of_each_task_have_their_clusters():
     bounds = parse_sizes("balanced", [4, 6, 2], [2, 3, 1])
     labels = np.array([0, 2, 0, 2, 0, 0, 1, 1, 2, 2, 1, 1])  # the first task uses ids 0 and 2, the last only 1
-    fitted = bounds.fitted(labels, np.array([0, 4, 10, 12]))
+    fitted = bounds.fitted(counts_by_task(labels, np.array([0, 4, 10, 12]), 3))
     assert fitted.upper.tolist() == [[2, 0, 2], [2, 2, 2], [0, 2, 0]]
     assert fitted.lower.tolist() == fitted.upper.tolist()
     assert fitted.movable
@@ -144,13 +145,13 @@ def test_movable_bounds_go_where_the_labels_of_each_task_have_their_clusters():
 
 def test_bounds_that_do_not_move_stay_whatever_the_labels_are():
     bounds = parse_sizes([[0, 4, 2]], [6], 3)
-    lower, upper = bounds.row(0, np.array([True, True, False]))
+    lower, upper = bounds.row(0, np.array([0, 1]))
     assert lower.tolist() == upper.tolist() == [0, 4, 2]
 
 
 def test_moved_bounds_keep_ids_without_rows_that_the_task_has_anyway():
     bounds = SizeBounds(np.array([[0, 2, 2, 0]]), np.array([[0, 9, 9, 0]]), movable=True)
-    lower, upper = bounds.row(0, np.arange(4) == 3)
+    lower, upper = bounds.row(0, np.array([3]))
     assert lower.tolist() == [0, 2, 0, 2]
     assert upper.tolist() == [0, 9, 0, 9]
 
@@ -179,6 +180,6 @@ def test_neutral_bounds_keep_a_few_rows_of_every_cluster_that_a_task_has():
 
 def test_bounds_follow_a_cluster_of_a_single_row():
     bounds = SizeBounds(np.array([[1, 1, 0]]), np.array([[4, 4, 0]]), True)
-    moved = bounds.fitted_to(np.array([[3, 0, 1]]))
+    moved = bounds.fitted(np.array([[3, 0, 1]]))
     assert moved.upper.tolist() == [[4, 0, 4]]
     assert moved.lower.tolist() == [[1, 0, 1]]

@@ -162,7 +162,7 @@ def test_leave_one_out_equals_refitting_without_the_row(centre_without, offsets)
     Omega = random_omega(3)
     state = Relationship(centred.matrix, offsets, 0.3, 0.2).condition(Omega)
     codes = label_codes(np.random.default_rng(0).integers(0, C, 27), C)  # sizes differ: the mean code is not 0
-    residuals = codes - predictions_left_out(state, codes, offsets, centre_without)
+    residuals = codes - predictions_left_out(state, codes, centre_without)
     for row in range(27):
         expected = refit_without(X, offsets, codes, row, Omega, centred.scale, centre_without)
         np.testing.assert_allclose(residuals[row], expected, atol=1e-9)
@@ -173,5 +173,5 @@ def test_nothing_is_predicted_for_the_only_row_of_a_task_whose_centre_it_is():
     offsets = np.array([0, 6, 7, 12])
     state = Independent(centre_kernel(X @ X.T, offsets, True).matrix, offsets, 0.1).condition(np.eye(3) / 3)
     codes = label_codes(np.arange(12) % C, C)
-    residuals = codes - predictions_left_out(state, codes, offsets, True)
+    residuals = codes - predictions_left_out(state, codes, True)
     np.testing.assert_array_equal(residuals[6], codes[6])

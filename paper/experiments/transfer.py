@@ -141,7 +141,7 @@ class SupervisedLinear:
             couplings = (Independent(centred.matrix, index.offsets, l * (1 + index.n_tasks)) for l in LAMBDAS)
 
         def left_out(state: Conditioned) -> float:
-            return float(np.sum((codes - predictions_left_out(state, codes, index.offsets, True)) ** 2))
+            return float(np.sum((codes - predictions_left_out(state, codes, True)) ** 2))
 
         states = {l: _alternate(coupling, codes) for l, coupling in zip(LAMBDAS, couplings)}
         self.lambda_ = min(states, key=lambda l: left_out(states[l]))

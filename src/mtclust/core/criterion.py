@@ -32,26 +32,21 @@ one row from cluster p to q takes a few operations.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.core.coupling import Conditioned, objective
-from mtclust.core.kernels import largest_eigenvectors
 from mtclust.core.labels import code_scale, label_codes
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: random starts of a task under E, at most, and leading eigen-features of the k-means beside them
-_RANDOM_STARTS, _K_MEANS_FEATURES = 6, 50
 #: weight of evenness: 1 is the paper's, 0 weighs every cluster alike
 GAMMA = 0.25
 #: diag(R) is kept from 0, for a row that fits any label of its own has no leave-one-out residual; and an exchange must
@@ -195,15 +190,14 @@ class LeaveOneOutTerm:
         return -float(np.sum(weight[counts] - unit[counts] * np.einsum("nc,nc->c", e, e)))
 
     def refine(
-        self, labels: Labels, lower: Labels, upper: Labels, seed: Any = 0, free: Any = None, order: Any = None
+        self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64], free: Labels | None = None
     ) -> int:
         """Move rows to other clusters, each time the best for that row, until E of the task cannot rise.
 
-        They take turns in ``order``, or in one that follows from ``seed``. With P = (Az + F)ᵀ a row j that leaves p
+        They take turns in an order that follows from ``seed``. With P = (Az + F)ᵀ a row j that leaves p
         changes ‖e_p‖² by A_jj − 2P_pj, one that enters q by A_jj + 2P_qj.
         """
-        if order is None:
-            order = np.random.default_rng(int(seed[0])).permutation(len(labels))
+        order = np.random.default_rng(int(seed[0])).permutation(len(labels))
         order = order if free is None else order[np.isin(order, free)]
         n, A = len(labels), self.A
         F, errors = np.zeros((self.n_clusters, n)), np.zeros(self.n_clusters)
@@ -261,6 +255,8 @@ class PaperObjective:
 
     #: starts follow λ times these in turn
     path: tuple[float, ...] = (1024.0, 256.0, 64.0, 16.0, 4.0, 1.0)
+    #: random starts of a task, at most
+    most_starts: int | None = None
     #: the targets (n × C) that models are fitted to, of labels and C
     codes = staticmethod(label_codes)
     #: the value of all tasks, from what is factorised and the targets; lower is better
@@ -273,9 +269,10 @@ class PaperObjective:
         L = at.linear_term(task, codes, alpha) if at.coupling.couples_labels else None
         return QuadraticTerm(at.block(task), codes.shape[1], L)
 
-    def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array] | None:
-        """Scale and offset (m × C each) that turn models into scores of clusters; None where models are scores."""
-        return None
+    def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array]:
+        """Scale and offset (m × C each) that turn models into scores of clusters."""
+        shape = at.coupling.n_tasks, codes.shape[1]
+        return np.ones(shape), np.zeros(shape)
 
     def value_of_models(self, fit: Any) -> float:
         """Of all tasks, from class sums and models; lower is better."""
@@ -294,25 +291,18 @@ class PaperObjective:
         self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int
     ) -> list[Labels]:
         """Distinct good labellings of one task alone, best first."""
-        C, ends = len(lower), dict[bytes, tuple[float, Labels]]()
+        C, rng, drawn, ends = len(lower), np.random.default_rng(seed), set[bytes](), dict[bytes, tuple[float, Labels]]()
         terms = [self.term_alone(M, C) for M in ridge_inverses(kernel, ridge * np.asarray(self.path))]
-        for labels, improve in self.begun(kernel, lower, upper, n_init, np.random.default_rng(seed)):
+        for _ in range(n_init)[: self.most_starts]:
+            labels = random_labels(len(kernel), lower, upper, rng)
+            own, key = rng.integers(2**63, size=1, dtype=np.uint64), partition_key(labels, C)
+            if key in drawn:  # few rows have few labellings
+                continue
+            drawn.add(key)
             for term in terms:
-                improve(term, labels, lower, upper)
+                term.refine(labels, lower, upper, own)
             ends.setdefault(partition_key(labels, C), (terms[-1].value(labels), labels))
         return [labels for _, labels in sorted(ends.values(), key=lambda end: end[0])]
-
-    def begun(
-        self, kernel: Array, lower: Labels, upper: Labels, n_init: int, rng: np.random.Generator
-    ) -> Iterator[tuple[Labels, Callable[..., int]]]:
-        """Labels of a task to begin with, each with what improves them for a term."""
-        drawn = set[bytes]()
-        for _ in range(n_init):
-            labels = random_labels(len(kernel), lower, upper, rng)
-            seed, key = rng.integers(2**63, size=1, dtype=np.uint64), partition_key(labels, len(lower))
-            if key not in drawn:  # few rows have few labellings
-                drawn.add(key)
-                yield labels, partial(QuadraticTerm.refine, seed=seed)
 
 
 class SizeNeutral(PaperObjective):
@@ -325,7 +315,7 @@ class SizeNeutral(PaperObjective):
 
     name, lowered = "E", "−E"
     exchanges = False
-    path = (64.0, 16.0, 4.0, 1.0)  # the landscape of E is smoother than J's
+    path, most_starts = (64.0, 16.0, 4.0, 1.0), 6  # the landscape of E is smoother than J's
     codes = staticmethod(indicators)
     term_alone = LeaveOneOutTerm.of
 
@@ -351,13 +341,13 @@ class SizeNeutral(PaperObjective):
         R = np.maximum(0.5 * n * at.block(task).diagonal() - 1.0 / n, SMALLEST_RESIDUAL)
         return replace(terms[task], from_others=0.5 * n * L / R[:, None], linear_term=L)
 
-    def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array] | None:
-        offsets, alpha = at.coupling.offsets, at.alpha(codes)
-        parts = [(codes[a:b], codes[a:b].mean(axis=0), alpha[a:b]) for a, b in zip(offsets[:-1], offsets[1:])]
+    def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array]:
+        alpha = at.alpha(codes)
+        parts = [(codes[rows], codes[rows].mean(axis=0), alpha[rows]) for rows in at.coupling.slices]
         shares = np.stack([mean for _, mean, _ in parts])
         # of the part of z that the models explain
         sums = np.stack([np.einsum("nc,nc->c", z - mean, z - 0.5 * len(z) * own) for z, mean, own in parts])
-        return decision_weights(*r_squared(shares, sums, np.diff(offsets)[:, None]))
+        return decision_weights(*r_squared(shares, sums, at.coupling.sizes[:, None]))
 
     def explained(self, fit: Any) -> tuple[Array, Array]:
         """Shares π and R² of the training rows, per task and cluster (m × C)."""
@@ -373,33 +363,11 @@ class SizeNeutral(PaperObjective):
     def left_out_weights(self, fit: Any) -> tuple[Array, tuple[Array, Array] | None]:
         return fit.W / code_scale(fit.W.shape[2])[0], decision_weights(*self.explained(fit))
 
-    def begun(
-        self, kernel: Array, lower: Labels, upper: Labels, n_init: int, rng: np.random.Generator
-    ) -> Iterator[tuple[Labels, Callable[..., int]]]:
-        starts = [random_labels(len(kernel), lower, upper, rng) for _ in range(min(n_init, _RANDOM_STARTS))]
-        for labels in (*starts, *_k_means_starts(kernel, lower, upper)):
-            yield labels, partial(LeaveOneOutTerm.refine, order=rng.permutation(len(kernel)))
-
 
 def r_squared(shares: Array, sums: Array, rows: Any = 1) -> tuple[Array, Array]:
     """The shares again, and R² from the sums of squares that are explained in so many rows."""
     variance = rows * shares * (1 - shares)
     return shares, np.divide(sums, variance, out=np.zeros_like(sums), where=variance > 0)
-
-
-def _k_means_starts(kernel: Array, lower: Labels, upper: Labels) -> list[Labels]:
-    """Labels of k-means on the leading eigen-features, with every cluster that the task may have."""
-    from sklearn.cluster import KMeans
-
-    present = np.flatnonzero(upper)
-    if not 1 < len(present) < len(kernel):
-        return []
-    eigenvalues, vectors = largest_eigenvectors(kernel, _K_MEANS_FEATURES)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-        k_means = KMeans(len(present), n_init=3, random_state=0)
-        labels = present[k_means.fit_predict(vectors * np.sqrt(np.maximum(eigenvalues, 0.0)))]
-    return [labels] if np.all(np.bincount(labels, minlength=len(lower)) >= lower) else []
 
 
 CRITERIA: dict[str, type[PaperObjective]] = {"J": PaperObjective, "E": SizeNeutral}

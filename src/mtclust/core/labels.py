@@ -123,22 +123,18 @@ class SizeBounds:
         """The same bounds, not movable any more."""
         return SizeBounds(self.lower, self.upper)
 
-    def row(self, task: int, used: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Lower and upper bounds of a task; if movable, with its clusters where labels of the task use ids.
+    def row(self, task: int, labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Lower and upper bounds of a task; if movable, with its clusters where these labels of the task have them."""
+        if not self.movable:
+            return self.lower[task], self.upper[task]
+        here = self.restrict([task]).fitted(np.bincount(labels, minlength=self.n_clusters)[None])
+        return here.lower[0], here.upper[0]
+
+    def fitted(self, counts: NDArray[np.int64]) -> SizeBounds:
+        """The bounds with each task's clusters where labels of these cluster sizes (m × C) have them, if movable.
 
         Ids without rows stay as they are as far as possible.
         """
-        if not self.movable:
-            return self.lower[task], self.upper[task]
-        here = self.restrict([task]).fitted_to(used[None])
-        return here.lower[0], here.upper[0]
-
-    def fitted(self, labels: NDArray[np.int64], offsets: NDArray[np.int64]) -> SizeBounds:
-        """The bounds with each task's clusters where the labels of the sorted rows have them, if movable."""
-        return self.fitted_to(counts_by_task(labels, offsets, self.n_clusters)) if self.movable else self
-
-    def fitted_to(self, counts: NDArray[Any]) -> SizeBounds:
-        """The same from the cluster sizes (m × C) of the labels."""
         if not self.movable:
             return self
         # used ids first, then those a task has anyway, then the rest; clusters that it has before the others

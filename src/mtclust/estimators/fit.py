@@ -285,7 +285,7 @@ class Fitting:
             labels = problem.starts(positions, starts, int(rng.integers(2**31)))
         counts = np.stack([np.bincount(part, minlength=few.problem.bounds.n_clusters) for part in labels])
         if self.is_searched:
-            problem = problem.with_bounds(problem.bounds.fitted_to(counts).fixed())
+            problem = problem.with_bounds(problem.bounds.fitted(counts).fixed())
         else:
             problem = problem.with_bounds(bounds_of_labels(np.diff(problem.offsets), counts, self.given.clusters))
         Z = few.point.Z if problem.coupling.couples_labels else problem.coupling.uncoupled()
@@ -367,7 +367,7 @@ class Fitting:
         if new_ids is not None:
             outcome = self.outcome = _renamed(outcome, new_ids)
         problem, point = outcome.problem, outcome.point
-        model, moves, counts = problem.decision(point), settings.moves, problem.class_counts(point)
+        model, moves, counts = problem.decision(point), settings.moves, point.fit.counts
         if settings.frame == "task":
             kept: Any = KernelKept.of(problem, point) if self.form == "dual" else FeatureKept.of(problem, point)
         else:  # one model for all tasks

@@ -78,7 +78,7 @@ class KernelKept:
         origin, centred, features = problem.origin, problem.origin.centred, problem.features
         return cls(
             origin.kernel, None if origin.kernel.kind == "precomputed" else origin.rows, problem.offsets, centred.scale,
-            centred.centred, point.labels, problem.bounds.fitted(point.labels, problem.offsets), problem.method,
+            centred.centred, point.labels, problem.bounds.fitted(point.fit.counts), problem.method,
             problem.lambda1, problem.lambda2, None if features is None else features.rank, origin.centres is not None,
             problem.criterion.name,
         )  # fmt: skip
@@ -151,7 +151,7 @@ class FeatureKept:
         assert problem.features is not None
         own = problem.data.moments
         return cls(
-            problem.features, own, point.fit.b, problem.class_counts(point), problem.bounds, problem.method,
+            problem.features, own, point.fit.b, point.fit.counts, problem.bounds, problem.method,
             problem.lambda1, problem.lambda2, not np.any(own.total), problem.criterion.name,
         )  # fmt: skip
 

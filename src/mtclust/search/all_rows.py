@@ -191,11 +191,8 @@ class AllRows(Coupled):
         point.value = self.criterion.value_of_models(fit)
         return True
 
-    def class_counts(self, point: Point) -> NDArray[np.int64]:
-        return point.fit.counts
-
     def class_means(self, point: Point) -> Array:
-        moments, counts = self.data.moments, self.class_counts(point)
+        moments, counts = self.data.moments, point.fit.counts
         a, rest = code_scale(self.n_clusters)
         # b = (2/n)(a·class sums − rest·total): back to class means
         scaled = 0.5 * moments.sizes[:, None, None] * point.fit.b

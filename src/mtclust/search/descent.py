@@ -228,7 +228,7 @@ def transfer(problem: Problem, point: Point, order: NDArray[np.int64], seed: NDA
         best = term.value(fit.labels[rows]) - ROUNDING * abs(point.value)
         chosen = None
         for labels in proposals(problem, point, task, term, alpha):
-            lower, upper = fit.bounds.row(task, np.bincount(labels, minlength=problem.n_clusters) > 0)
+            lower, upper = fit.bounds.row(task, labels)
             term.refine(labels, lower, upper, seed, problem.free[task])
             value = term.value(labels)
             if value < best:
@@ -238,7 +238,7 @@ def transfer(problem: Problem, point: Point, order: NDArray[np.int64], seed: NDA
             if alpha is not None:
                 alpha = fit.at.alpha_after(alpha, task, new - codes[rows])
             fit.labels[rows], codes[rows] = chosen, new
-    fit.bounds = fit.bounds.fitted(fit.labels, problem.offsets)
+    fit.bounds = fit.bounds.fitted(fit.counts)
 
 
 def proposals(problem: Problem, point: Point, task: int, term: Term, alpha: Array | None) -> list[Labels]:
@@ -269,7 +269,6 @@ def proposals(problem: Problem, point: Point, task: int, term: Term, alpha: Arra
     if free is not None:
         known = fit.labels[rows].copy()
         known[free] = -1
-        used = [np.bincount(labels, minlength=problem.n_clusters) > 0 for labels in found]
-        found = [placed(labels, known, *fit.bounds.row(task, own)) for labels, own in zip(found, used)]
+        found = [placed(labels, known, *fit.bounds.row(task, labels)) for labels in found]
     distinct = {labels.tobytes(): labels for labels in (fit.labels[rows], *found)}
     return list(distinct.values())[1:]

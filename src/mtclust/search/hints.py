@@ -44,7 +44,7 @@ def keep_known(
     """
     problem, point, offsets = outcome.problem, outcome.point, outcome.problem.offsets
     labels = np.asarray(point.labels, dtype=np.int64)
-    bounds = problem.bounds.fitted(labels, offsets)
+    bounds = problem.bounds.fitted(point.fit.counts)
     names = np.tile(np.arange(bounds.n_clusters), (problem.n_tasks, 1))
     if free_names:
         names = names_after_known(labels, known, offsets, bounds)
@@ -61,8 +61,8 @@ def keep_known(
     end.record("known rows", "labels")
     few = outcome.few
     if few is not None:
-        bounds = few.problem.bounds.fitted(np.asarray(few.point.labels, dtype=np.int64), few.problem.offsets)
-        renamed = few.problem.with_bounds(bounds.renamed(names[few_tasks]).fixed())
+        bounds = few.problem.bounds.fitted(few.point.fit.counts).renamed(names[few_tasks])
+        renamed = few.problem.with_bounds(bounds.fixed())
         few = replace(few, problem=renamed, point=renamed.renamed(few.point, names[few_tasks]))
     return replace(outcome, problem=problem, point=end, few=few, named=True)
 

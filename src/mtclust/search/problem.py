@@ -45,7 +45,8 @@ LARGEST_FEATURE_COVARIANCE = 2000
 class Point:
     """Where a search stands."""
 
-    fit: Any  # has ``labels`` of all rows, sorted by task, and ``at``, what is factorised for the coupling matrix ``Z``
+    # has ``labels`` of all rows, sorted by task, their ``counts``, and ``at``, what is factorised for the matrix ``Z``
+    fit: Any
     value: float  # of the criterion; lower is better
     history: list[dict[str, Any]] = field(default_factory=list)  # stage, step and objective
     converged: bool = False  # whether the last descent ended because a round gained less than ``tol``
@@ -131,10 +132,6 @@ class Coupled(ABC):
         """Class means of all tasks: inner products (m, m, C, C) or coordinates (m, C, r)."""
 
     @abstractmethod
-    def class_counts(self, point: Point) -> NDArray[np.int64]:
-        """Cluster sizes (m × C)."""
-
-    @abstractmethod
     def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
         """Other names (m × C) of the clusters of every task, the value unchanged; the point given is used up."""
 
@@ -143,7 +140,7 @@ class Coupled(ABC):
 
         Also returns the similarity of the tasks.
         """
-        new_ids, similarity = match_means(self.class_means(point), self.class_counts(point), self.bounds, task)
+        new_ids, similarity = match_means(self.class_means(point), point.fit.counts, self.bounds, task)
         return self.renamed(point, new_ids), similarity
 
 
@@ -157,6 +154,11 @@ class Fit:
     labels: Labels
     at: Conditioned
     bounds: SizeBounds
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Cluster sizes (m × C)."""
+        return counts_by_task(self.labels, self.at.coupling.offsets, self.bounds.n_clusters)
 
 
 @dataclass(frozen=True)
@@ -247,7 +249,7 @@ class Problem(Coupled):
     def point(self, labels: Labels, Z: Array) -> Point:
         """Evaluate labels under a coupling matrix."""
         at = self.at(Z)
-        bounds = self.bounds.fitted(labels, self.offsets)
+        bounds = self.bounds.fitted(counts_by_task(labels, self.offsets, self.n_clusters))
         if self.coupling.couples_labels:
             # which clusters a task has was decided by their means; the objective confuses neighbours more often
             bounds = bounds.fixed()
@@ -264,9 +266,9 @@ class Problem(Coupled):
         alone, slices = self.alone, self.coupling.slices
         alpha = alone.at(alone.coupling.uncoupled()).block(task) @ self.codes(start)
         labels = np.empty(len(self.kernel), dtype=np.int64)
-        for other, (rows, lower, upper) in enumerate(zip(slices, self.bounds.lower, self.bounds.upper)):
-            scores = self.kernel[rows, slices[task]] @ alpha if other != task else None
-            labels[rows] = start if scores is None else assign(-scores, lower, upper)
+        for rows, lower, upper in zip(slices, self.bounds.lower, self.bounds.upper):
+            labels[rows] = assign(-(self.kernel[rows, slices[task]] @ alpha), lower, upper)
+        labels[slices[task]] = start
         return self.point(labels, Z)
 
     def closed_form(self, point: Point) -> Array:
@@ -282,36 +284,30 @@ class Problem(Coupled):
         point.fit.at, point.value = at, value
         return True
 
-    def class_counts(self, point: Point) -> NDArray[np.int64]:
-        return counts_by_task(point.labels, self.offsets, self.n_clusters)
-
     def class_means(self, point: Point) -> Array:
         return class_mean_products(self.kernel, self.offsets, point.labels, self.n_clusters)
 
     def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
         labels = np.concatenate([ids[own] for ids, own in zip(new_ids, self.labels_of(point))])
-        fit = Fit(labels, point.fit.at, self.bounds.fitted(labels, self.offsets))
-        return replace(point, fit=fit)
+        bounds = self.bounds.fitted(counts_by_task(labels, self.offsets, self.n_clusters))
+        return replace(point, fit=Fit(labels, point.fit.at, bounds))
 
     # -- what is kept --------------------------------------------------------------------------------------------
 
     def decision(self, point: Point) -> DecisionModel:
         """The model that scores new rows."""
         assert self.origin is not None
-        codes, present = self._fitted_to(point)
-        predictors = point.fit.at.coupling.predictors(point.fit.at, codes)
-        weights = self.criterion.decision_weights(point.fit.at, codes)
-        if weights is not None:
-            predictors = predictors * weights[0][:, None, :]
-        model = build_model(self.origin, predictors, present)
-        return model if weights is None else replace(model, intercept=model.intercept + weights[1])
+        (codes, present), at = self._fitted_to(point), point.fit.at
+        scale, offset = self.criterion.decision_weights(at, codes)
+        model = build_model(self.origin, at.coupling.predictors(at, codes) * scale[:, None, :], present)
+        return replace(model, intercept=model.intercept + offset)
 
     def _fitted_to(self, point: Point) -> tuple[Array, NDArray[np.bool_]]:
         """What models are fitted to, and which clusters every task has.
 
         Labels that follow from the model, and not it from them, may be of any cluster.
         """
-        present = self.bounds.fitted(point.labels, self.offsets).present
+        present = self.bounds.fitted(point.fit.counts).present
         return (self.codes(point.labels), present) if point.codes is None else (point.codes, np.ones_like(present))
 
     def in_input_coordinates(self, D: Array) -> Array:
@@ -329,14 +325,12 @@ class Problem(Coupled):
         """Scores (N × C) of all rows, each from models that were fitted without it; −∞ for absent clusters."""
         assert self.origin is not None
         (codes, present), at, task_of = self._fitted_to(point), point.fit.at, tasks_of_rows(self.offsets)
-        result = predictions_left_out(at, codes, self.offsets, self.origin.centred.centred)
-        weights = self.criterion.decision_weights(at, codes)
-        if weights is not None:
-            result = result * weights[0][task_of] + weights[1][task_of]
+        scale, offset = self.criterion.decision_weights(at, codes)
+        result = predictions_left_out(at, codes, self.origin.centred.centred) * scale[task_of] + offset[task_of]
         return np.where(present[task_of], result, -np.inf)
 
 
-def predictions_left_out(at: Conditioned, codes: Array, offsets: NDArray[np.int64], centred: bool) -> Array:
+def predictions_left_out(at: Conditioned, codes: Array, centred: bool) -> Array:
     """What models of given codes (N × C) predict for every row that is left out; with the task's centre, if centred.
 
     Ridge regression leaves a row out in closed form: its residual is divided by 1 − h_j, or by 1 − h_j − 1/n_i where
@@ -344,9 +338,8 @@ def predictions_left_out(at: Conditioned, codes: Array, offsets: NDArray[np.int6
     """
     alpha, diagonal = at.alpha(codes), at.diagonal()
     result = np.empty_like(codes)
-    for a, b in zip(offsets[:-1], offsets[1:]):
-        n = b - a
-        fitted = codes[a:b] - 0.5 * n * alpha[a:b]
-        mean = codes[a:b].mean(axis=0) if centred else None
-        result[a:b] = left_out(codes[a:b], fitted, 1.0 - 0.5 * n * diagonal[a:b], mean, n)
+    for rows, n in zip(at.coupling.slices, at.coupling.sizes):
+        fitted = codes[rows] - 0.5 * n * alpha[rows]
+        mean = codes[rows].mean(axis=0) if centred else None
+        result[rows] = left_out(codes[rows], fitted, 1.0 - 0.5 * n * diagonal[rows], mean, n)
     return result

@@ -85,7 +85,7 @@ def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) ->
         point = problem.descend(best, rng, options.effort(stage, last=options.polish))
     if not problem.coupling.couples_labels:
         point, _ = problem.with_bounds(given).matched(point)
-        problem = problem.with_bounds(given.fitted_to(problem.class_counts(point)).fixed())
+        problem = problem.with_bounds(given.fitted(point.fit.counts).fixed())
     alone_point = single if problem.coupling.learns else point
     return Outcome(problem, point, alone_point, similarity)
 
@@ -94,7 +94,7 @@ def _with_ids_of(
     single: Point, problem: Problem, starts: list[list[Labels]]
 ) -> tuple[Problem, list[list[Labels]]]:  # fmt: skip
     """Every task keeps the clusters that it has in the aligned labels; starts are renamed to agree with those."""
-    bounds = problem.bounds.fitted(single.labels, problem.offsets).fixed()
+    bounds = problem.bounds.fitted(single.fit.counts).fixed()
 
     def agreeing(labels: Labels, task: int) -> Labels:
         """Labels of a task with the names of clusters that agree best among those that the bounds allow."""
