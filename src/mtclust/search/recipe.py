@@ -5,8 +5,8 @@
    decides which clusters each task has
 3. descend in labels and coupling together
 4. DMTRC: groups of tasks that have little in common are searched one by one and descend together; then restarts, in
-   which a good labelling of one task labels all others through its model, until none is better. DMTFC: tasks clustered
-   anew under a smoothed D
+   which a good labelling of one task labels all others through its model. DMTFC: tasks clustered anew under a
+   smoothed D
 5. descend to the end
 
 A coupling costs one factorisation, so restarts share one: labels are searched under a fixed Ω, and only the best ends
@@ -137,7 +137,8 @@ def _coupled(
     if not problem.coupling.couples_labels:
         return _restarts_under_shared_features(problem, best, starts, options, rng)
     groups = groups_of_tasks(similarity) if options.polish else []
-    if 1 < len(groups) < problem.n_tasks <= _MANY_TASKS:
+    apart = 1 < len(groups) < problem.n_tasks <= _MANY_TASKS
+    if apart:
         labels = single.copy()
         for group in (group for group in groups if len(group) > 1):
             rows, near = rows_of_tasks(problem.offsets, group), similarity[np.ix_(group, group)]
@@ -147,7 +148,7 @@ def _coupled(
             labels[rows] = end
         with phase("clustering together: from groups of tasks"):
             best = better(best, _rough(problem, problem.point(labels, first), options, rng, "from groups of tasks"))
-    return _restarts(problem, best, starts, first, options, rng)
+    return _restarts(problem, best, starts, first, options, rng, thorough=options.polish and not apart)
 
 
 def _rough(
@@ -168,18 +169,20 @@ def better(best: Point, other: Point) -> Point:
 
 def _restarts(
     problem: Problem, best: Point, starts: list[list[Labels]], first: Array, options: SearchOptions,
-    rng: np.random.Generator,
+    rng: np.random.Generator, thorough: bool,
 ) -> Point:  # fmt: skip
     """Label all tasks through the model of one, for the best labellings of every task; then from the best ends.
 
     The labels of a round are searched under one Ω, the first one and then one near the best so far: that costs one
-    factorisation each. Only the best ends go on to learn their own. Rounds end when none is better than before.
+    factorisation each. Only the best ends go on to learn their own. Where the best ends lead to none that is better,
+    the next labellings of the tasks follow, if the search is to be thorough, or else rounds end.
     """
     most = round(_RESTARTS_PER_INIT * options.n_init * min(1.0, _MANY_TASKS / problem.n_tasks))
     if most == 0:
         return best
     # the best labelling of every task first, then the second best: all tasks have a say
     seeds = [(task, own[k]) for k in range(max(map(len, starts))) for task, own in enumerate(starts) if k < len(own)]
+    waiting, from_ends = seeds[most:] if thorough else [], False
     known, Omega = [best], first
     for _ in range(_ROUNDS if options.polish else _FEW_ROUNDS):
         before = best
@@ -192,10 +195,12 @@ def _restarts(
         known = distinct([*known, *learned])[:_KEPT]
         for point in learned:
             best = better(best, point)
-        if best is before and Omega is not first:
+        if not from_ends or best is not before:  # what coupling has made of the tasks in the best ends
+            seeds, from_ends = [seed for point in known for seed in enumerate(problem.labels_of(point))], True
+        elif waiting:
+            seeds, waiting, from_ends = waiting, waiting[most:], False
+        else:
             break
-        # what coupling has made of the tasks in the best ends
-        seeds = [seed for point in known for seed in enumerate(problem.labels_of(point))]
         Omega = (1 - _FIRST_AGAIN) * best.Z + _FIRST_AGAIN * first
     return best
 
