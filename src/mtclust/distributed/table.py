@@ -142,11 +142,8 @@ class ChunkedTable:
         return self.reading.dtype
 
     def __getitem__(self, positions: Positions) -> NDArray[Any]:
-        return self.rows(positions, self.engine.constant(self.reading))
-
-    def rows(self, positions: Positions, reading: Any) -> NDArray[Any]:
         """Rows at some positions, brought here."""
-        where = places(self.counts, positions)
+        where, reading = places(self.counts, positions), self.engine.constant(self.reading)
         steps = [
             self.engine.step(chunk.pick, self.parts[k], self.task_numbers[k], reading, rows)
             for k, (_, rows) in where.items()

@@ -77,6 +77,13 @@ class MovedRows:
         return self.table.take(rows, *how, **others) - self.moves.take(self.tasks[rows], axis=0)
 
 
+def values_of(rows: Any, task: int, read: Any) -> NDArray[Any]:
+    """Raw rows of a task, of a table that is ``read`` as features or as columns less a shift."""
+    if read.features is not None:
+        return read.features.values(rows, task)
+    return rows if read.shift is None else rows - read.shift[task]
+
+
 @dataclass(frozen=True)
 class TableRows(LocalRows):
     """Rows of a table: its columns are the features, or what a map makes of them block by block.
@@ -113,16 +120,11 @@ class TableRows(LocalRows):
                 rows = self.table.take(self.order[a:b], 0, buffer[: b - a], "clip")
             else:
                 rows = self.table[self.order[a:b]]
-            yield a - begin, b - begin, self._values(task, rows)
+            yield a - begin, b - begin, values_of(rows, task, self)
 
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         where = positions + self.offsets[task]
-        return self._values(task, self.table[where if self.order is None else self.order[where]])
-
-    def _values(self, task: int, rows: Any) -> NDArray[Any]:
-        if self.features is not None:
-            return self.features.values(rows, task)
-        return rows if self.shift is None else rows - self.shift[task]
+        return values_of(self.table[where if self.order is None else self.order[where]], task, self)
 
     def kept_near_zero(self) -> TableRows:
         """Shifted by roughly the means of the tasks if those lie far from 0, where squares would cancel."""
