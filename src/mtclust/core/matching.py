@@ -31,7 +31,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from mtclust.core.kernels import ROUNDING
-from mtclust.core.labels import SizeBounds, counts_by_task
+from mtclust.core.labels import SizeBounds, counts_by_task, tasks_of_rows
 
 Array = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def class_mean_products(kernel: Array, offsets: NDArray[np.int64], labels: NDArr
     """Inner products between the class means of all tasks, shape (m, m, C, C); empty clusters have mean 0."""
     m = len(offsets) - 1
     indicator = np.zeros((len(labels), m * n_clusters))
-    columns = np.repeat(np.arange(m), np.diff(offsets)) * n_clusters + labels
+    columns = tasks_of_rows(offsets) * n_clusters + labels
     indicator[np.arange(len(labels)), columns] = 1.0
     sizes = indicator.sum(axis=0)
     indicator /= np.maximum(sizes, 1.0)
@@ -80,7 +80,7 @@ def match_labels(
     C = bounds.n_clusters
     products = class_mean_products(kernel, offsets, labels, C)
     new_ids, similarity = match_means(products, counts_by_task(labels, offsets, C), bounds)
-    return np.concatenate([ids[labels[a:b]] for ids, a, b in zip(new_ids, offsets[:-1], offsets[1:])]), similarity
+    return new_ids[tasks_of_rows(offsets), labels], similarity
 
 
 def match_means(

@@ -130,13 +130,9 @@ class TableRows(LocalRows):
         """Shifted by roughly the means of the tasks if those lie far from 0, where squares would cancel."""
         means, spreads = np.zeros((2, len(self.offsets) - 1, self.n_features))
         for task in range(len(means)):
-            _, _, block = next(self.blocks(task))
-            rows = np.asarray(block, dtype=np.float64)
+            rows = np.asarray(next(self.blocks(task))[2], dtype=np.float64)
             with np.errstate(over="ignore", invalid="ignore"):
-                means[task] = np.ones(len(rows)) @ rows / len(rows)
-                # roughly, where means are large: then the rows are shifted in any case
-                squares = np.einsum("ij,ij->j", rows, rows) / len(rows)
-                spreads[task] = np.sqrt(np.maximum(squares - means[task] ** 2, 0.0))
+                means[task], spreads[task] = np.ones(len(rows)) @ rows / len(rows), rows.std(axis=0)
         if not far_from_zero(means, spreads):
             return self
         return TableRows(self.table, self.offsets, self.order, means.astype(self.table.dtype))
