@@ -274,14 +274,14 @@ def _weights(third: Array, fourth: Array, common: Array) -> Array:
     return np.sin(np.stack([np.log1p(third**2), np.log1p(np.abs(fourth)), common + 0.9], axis=1) @ _FREQUENCIES)
 
 
-def on_a_grid(X: Array, tasks: Integers | None = None) -> Array:
-    """Values rounded to steps of about 10⁻⁵ of the spread of their column, within tasks where these are given.
+def on_a_grid(X: Array, tasks: Integers) -> Array:
+    """Values rounded to steps of about 10⁻⁵ of the spread of their column within tasks.
 
     Rows of few values have many equal distances between them. Rounding and noise that nobody sees would decide between
     them; on a grid they are equal again.
     """
     around = X
-    if tasks is not None and len(tasks) and tasks.max() > 0:
+    if tasks.max(initial=0) > 0:
         sums = np.zeros((int(tasks.max()) + 1, X.shape[1]))
         np.add.at(sums, tasks, X)
         around = X - (sums / np.bincount(tasks)[:, None])[tasks]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from mtclust.exceptions import ClusterLostError
@@ -26,8 +26,10 @@ class Engine:
     """Runs delayed steps."""
 
     def __init__(self) -> None:
-        self._dask = require("dask", "dask")
-        self.client = _current_client(self._dask)
+        self._dask, self.client = require("dask", "dask"), None  # None for a local scheduler
+        if self._dask.config.get("scheduler", None) in (None, "dask.distributed", "distributed"):
+            with suppress(KeyError, ValueError):  # distributed is not imported, or has no client
+                self.client = sys.modules["distributed"].get_client()
 
     def step(self, function: Callable[..., Any], *arguments: Any, at: tuple[str, ...] = ()) -> Any:
         """A step to run later; lists of steps among the arguments become lists of their results.
@@ -98,14 +100,3 @@ def _held_under(part: Any) -> list[Any]:
     """Keys under which a partition of a persisted frame may be held: the same number in another collection."""
     futures = sys.modules["distributed"].futures_of(part)
     return [future.key for future in futures if future.key[1:] == part.key[1:]] if isinstance(part.key, tuple) else []
-
-
-def _current_client(dask: Any) -> Any:
-    """The distributed client that Dask would use here, None for a local scheduler."""
-    distributed = sys.modules.get("distributed")
-    if distributed is None or dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
-        return None
-    try:
-        return distributed.get_client()
-    except ValueError:
-        return None
