@@ -48,7 +48,9 @@ class Engine:
         """
         if self.client is None:
             return [()] * len(parts)
-        keys = [[part.key, *_held_under(part)] for part in parts]
+        # a partition of a persisted frame may be held under the same number in another collection
+        held = [[future.key for future in sys.modules["distributed"].futures_of(part)] for part in parts]
+        keys = [[part.key, *(key for key in own if key[1:] == part.key[1:])] for part, own in zip(parts, held)]
         with self._explained():
             places = self.client.sync(self.client.scheduler.who_has, keys=[key for own in keys for key in own])
         return [tuple(next((places[key] for key in own if places.get(key)), ())) for own in keys]
@@ -94,9 +96,3 @@ class Engine:
             else:
                 raise
             raise ClusterLostError(f"{what} ({type(error).__name__}: {error}). {way_out}") from error
-
-
-def _held_under(part: Any) -> list[Any]:
-    """Keys under which a partition of a persisted frame may be held: the same number in another collection."""
-    futures = sys.modules["distributed"].futures_of(part)
-    return [future.key for future in futures if future.key[1:] == part.key[1:]] if isinstance(part.key, tuple) else []
