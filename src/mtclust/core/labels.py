@@ -62,7 +62,7 @@ def rows_of_tasks(offsets: NDArray[np.int64], tasks: Any) -> NDArray[np.int64]:
 def counts_by_task(labels: Any, offsets: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
     """Cluster sizes (m × C) of labels sorted by task, task i from ``offsets[i]`` on; those below 0 are unknown."""
     if not isinstance(labels, np.ndarray):  # a handle to labels that lie elsewhere
-        return labels.counts_by_task(len(offsets) - 1, n_clusters)
+        return labels.counts_by_task(n_clusters)
     parts = (labels[a:b] for a, b in zip(offsets[:-1], offsets[1:]))
     return np.stack([np.bincount(part[part >= 0], minlength=n_clusters) for part in parts])
 

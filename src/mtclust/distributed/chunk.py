@@ -31,7 +31,7 @@ class Reading:
     dtype: Any  # float32 where all columns are, else float64
     columns: list[Any] | None = None  # the feature columns of frames
     n_tasks: int = 1
-    features: FeatureMap | None = None  # kernel values with landmarks, None for the columns
+    features: FeatureMap | None = None  # with landmarks, None for the columns
     shift: NDArray[Any] | None = None  # m × d, taken off the rows of a task before features are summed
     moves: NDArray[Any] | None = None  # m × d, taken off them before anything else, where tasks are aligned
     one_task: bool = False  # whether rows of all tasks are those of one

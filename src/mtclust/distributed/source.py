@@ -195,7 +195,7 @@ class ChunkedLabels:
         steps = [step(operator.getitem, self.parts[k], rows) for k, (_, rows) in where.items()]
         return in_turn(where, self.table.engine.gather(steps))
 
-    def counts_by_task(self, n_tasks: int, n_clusters: int) -> NDArray[np.int64]:
+    def counts_by_task(self, n_clusters: int) -> NDArray[np.int64]:
         """Rows of every task in every cluster, whatever tasks the models have."""
         return self._summed(counts_by_task, map(offsets_of, self.table.counts), n_clusters)
 

@@ -81,27 +81,28 @@ def values_of(rows: Any, task: int, read: Any) -> NDArray[Any]:
     """Raw rows of a task, of a table that is ``read`` as features or as columns less a shift."""
     if read.features is not None:
         return read.features.values(rows, task)
+    if sp.issparse(rows):
+        return rows.toarray()
     return rows if read.shift is None else rows - read.shift[task]
 
 
 @dataclass(frozen=True)
 class TableRows(LocalRows):
-    """Rows of a table: its columns are the features, or what a map makes of them block by block.
+    """Rows of a table: its columns are the features, or kernel values with landmarks that are found block by block.
 
-    ``order`` sorts the rows of ``table`` by task, None where they are sorted; ``shift`` (m × d) is subtracted where
-    ``features`` do not map rows to kernel values with landmarks, or from sparse to dense.
+    ``order`` sorts the rows of ``table`` by task, None where they are sorted; ``shift`` (m × d) is subtracted from
+    dense columns.
     """
 
     table: Any  # an array, rows that are moved when they are read, or a CSR matrix
     offsets: NDArray[np.int64]
     order: NDArray[np.int64] | None = None
     shift: NDArray[Any] | None = None
-    features: FeatureMap | None = None
+    features: FeatureMap | None = None  # with landmarks, None for the columns
 
     @property
     def n_features(self) -> int:
-        landmarks = None if self.features is None else self.features.landmarks
-        return int((self.table if landmarks is None else landmarks.T).shape[1])
+        return int(self.table.shape[1] if self.features is None else self.features.landmarks.shape[0])
 
     @property
     def projection(self) -> Any:
@@ -109,8 +110,9 @@ class TableRows(LocalRows):
 
     def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
         begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
-        dense, kind, mapped = not sp.issparse(self.table), self.table.dtype, self.features is not None
-        step = block_rows(self.n_features, 8) * 2 if mapped else block_rows(self.n_features, kind.itemsize)
+        dense, kind = not sp.issparse(self.table), self.table.dtype
+        as_they_are = dense and self.features is None
+        step = block_rows(self.n_features, kind.itemsize) if as_they_are else block_rows(self.n_features, 8) * 2
         buffer = np.empty((min(step, end - begin) * dense, self.table.shape[1]), kind)  # one for all is quicker
         for a in range(begin, end, step):
             b = min(end, a + step)
