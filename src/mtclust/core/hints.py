@@ -160,14 +160,13 @@ class Hints:
         return Hints(known, links if links is not None and links.n_pairs else None)
 
     def agreement(self, labels: Labels, n_clusters: int) -> float:
-        """What hints say for labels: the share of them that labels keep, weighed by how many there are.
-
-        Labels keep known rows as far as they do under the best naming of all clusters.
-        """
+        """What hints say for labels: the share that they keep, best named, weighed by how many there are."""
         found = 0.0
         if self.known is not None:
-            mine, known = labels[self.known >= 0], self.known[self.known >= 0]
-            names, n = best_relabelling(pair_counts(mine, known, n_clusters)), len(known)
+            given = self.known >= 0
+            mine, known = labels[given], self.known[given]
+            names = best_relabelling(pair_counts(mine, known, n_clusters))
+            n = len(known)
             found += n / (n + _ENOUGH) * float(np.mean(names[mine] == known))
         if self.links is not None:
             found += self.links.n_pairs / (self.links.n_pairs + _ENOUGH) * self.links.kept(labels)

@@ -47,7 +47,7 @@ def class_mean_products(kernel: Array, offsets: NDArray[np.int64], labels: NDArr
     """Inner products between the class means of all tasks, shape (m, m, C, C); empty clusters have mean 0."""
     m = len(offsets) - 1
     indicator = np.zeros((len(labels), m * n_clusters))
-    columns = tasks_of_rows(offsets) * n_clusters + labels
+    columns = np.repeat(np.arange(m), np.diff(offsets)) * n_clusters + labels
     indicator[np.arange(len(labels)), columns] = 1.0
     sizes = indicator.sum(axis=0)
     indicator /= np.maximum(sizes, 1.0)

@@ -121,7 +121,8 @@ class CommonKept:
         if self.means is None:
             return self.model
         rows = rows.toarray() if sp.issparse(rows) else rows
-        centre, ends = self.means.mean(axis=0), []
+        centre = self.means.mean(axis=0)
+        ends = []
         for move in (np.zeros_like(centre), rows.mean(axis=0) - centre):
             labels = None
             for _ in range(20):  # labels may go round in circles

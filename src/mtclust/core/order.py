@@ -39,8 +39,6 @@ MIXING = tuple(np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x
 
 
 Merge = Callable[[list[Any]], Any]
-#: runs a function of rows and the numbers of their tasks on all blocks of a table, and merges what it returns
-Over = Callable[[Callable[[Any, Integers], Any], Merge], Any]
 
 
 @dataclass(frozen=True)
@@ -59,8 +57,8 @@ class Content:
     finer: Any = None  # numbers that sort rows of one hash (n,)
 
     @classmethod
-    def of(cls, over: Over, n_tasks: int, begun: Content | None = None) -> Content:
-        """In three passes over a dense table: sums go up, means and weights down.
+    def of(cls, over: Callable[..., Any], n_tasks: int, begun: Content | None = None) -> Content:
+        """In three passes ``over`` the blocks of a dense table: sums go up, means and weights down.
 
         Where these are known, in ``begun``, there is one pass, over keys.
         """

@@ -196,7 +196,8 @@ def finish_labels(
     """The labels after some rows near a boundary, in the order of the chunk's tasks, were given theirs."""
     from mtclust.core import compiled
 
-    labels, offsets, sums = proposed.labels.astype(np.int32), proposed.offsets, proposed.sums.copy()
+    labels, offsets = proposed.labels.astype(np.int32), proposed.offsets
+    sums = proposed.sums.copy()
     tasks = np.searchsorted(offsets, changes[0], side="right") - 1
     for task in np.unique(tasks).tolist():
         source, mine = source_of_chunk(raw, task_numbers, reading), tasks == task

@@ -26,9 +26,10 @@ class Engine:
     """Runs delayed steps."""
 
     def __init__(self) -> None:
-        self._dask, self.client = require("dask", "dask"), None  # None for a local scheduler
+        self._dask = require("dask", "dask")
+        self.client: Any = None  # for a local scheduler
         if self._dask.config.get("scheduler", None) in (None, "dask.distributed", "distributed"):
-            with suppress(KeyError, ValueError):  # distributed is not imported, or has no client
+            with suppress(KeyError, ValueError):  # there is none
                 self.client = sys.modules["distributed"].get_client()
 
     def step(self, function: Callable[..., Any], *arguments: Any, at: tuple[str, ...] = ()) -> Any:
@@ -48,9 +49,12 @@ class Engine:
         """
         if self.client is None:
             return [()] * len(parts)
-        # a partition of a persisted frame may be held under the same number in another collection
-        held = [[future.key for future in sys.modules["distributed"].futures_of(part)] for part in parts]
-        keys = [[part.key, *(key for key in own if key[1:] == part.key[1:])] for part, own in zip(parts, held)]
+        keys = []
+        futures_of = sys.modules["distributed"].futures_of
+        for part in parts:
+            # a partition of a persisted frame may be held under the same number in another collection
+            others = [future.key for future in futures_of(part)]
+            keys.append([part.key, *(key for key in others if key[1:] == part.key[1:])])
         with self._explained():
             places = self.client.sync(self.client.scheduler.who_has, keys=[key for own in keys for key in own])
         return [tuple(next((places[key] for key in own if places.get(key)), ())) for own in keys]

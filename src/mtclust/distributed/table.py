@@ -142,7 +142,8 @@ class ChunkedTable:
 
     def __getitem__(self, positions: Positions) -> NDArray[Any]:
         """Rows at some positions, brought here."""
-        where, reading = places(self.counts, positions), self.engine.constant(self.reading)
+        where = places(self.counts, positions)
+        reading = self.engine.constant(self.reading)
         steps = [
             self.engine.step(chunk.pick, self.parts[k], self.task_numbers[k], reading, rows)
             for k, (_, rows) in where.items()

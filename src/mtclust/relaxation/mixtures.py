@@ -279,7 +279,8 @@ def solve_mixture(
     """
     best: Conditioned = at
     best_mu, value, values = mu, np.inf, list[float]()
-    highest, gap = (-np.inf, np.zeros(0), np.inf), np.inf  # the highest lower bound, its α and Φ*(α)
+    highest = -np.inf, np.zeros(0), np.inf  # the highest lower bound, its α and Φ*(α)
+    gap = np.inf
     ascent_tol, ascending, converged = 0.0, False, False
     for _ in range(max_steps):
         new = smallest_mixture(pools.gram(at), pools.groups, best_mu)

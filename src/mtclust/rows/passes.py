@@ -57,7 +57,7 @@ class TaskLabels:
 
     def copy(self) -> TaskLabels:
         """The same labels, apart from these."""
-        return replace(self, labels=self.labels.copy(), sums=self.sums.copy())  # the others are never changed in place
+        return replace(self, labels=self.labels.copy(), sums=self.sums.copy())  # others are replaced
 
     def put(self, source: LocalRows, task: int, positions: Integers, labels: Integers) -> int:
         """Give some rows other labels; returns how many of these are new."""

@@ -78,7 +78,7 @@ class MovedRows:
 
 
 def values_of(rows: Any, task: int, read: Any) -> NDArray[Any]:
-    """Raw rows of a task, of a table that is ``read`` as features or as columns less a shift."""
+    """Rows of a task, ``read`` as features or as columns less a shift."""
     if read.features is not None:
         return read.features.values(rows, task)
     if sp.issparse(rows):
@@ -111,8 +111,9 @@ class TableRows(LocalRows):
     def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
         begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
         dense, kind = not sp.issparse(self.table), self.table.dtype
-        as_they_are = dense and self.features is None
-        step = block_rows(self.n_features, kind.itemsize) if as_they_are else block_rows(self.n_features, 8) * 2
+        step = block_rows(self.n_features, kind.itemsize)
+        if self.features is not None or not dense:
+            step = 2 * block_rows(self.n_features, 8)
         buffer = np.empty((min(step, end - begin) * dense, self.table.shape[1]), kind)  # one for all is quicker
         for a in range(begin, end, step):
             b = min(end, a + step)
@@ -132,9 +133,11 @@ class TableRows(LocalRows):
         """Shifted by roughly the means of the tasks if those lie far from 0, where squares would cancel."""
         means, spreads = np.zeros((2, len(self.offsets) - 1, self.n_features))
         for task in range(len(means)):
-            rows = np.asarray(next(self.blocks(task))[2], dtype=np.float64)
+            _, _, block = next(self.blocks(task))
+            rows = np.asarray(block, dtype=np.float64)
             with np.errstate(over="ignore", invalid="ignore"):
-                means[task], spreads[task] = np.ones(len(rows)) @ rows / len(rows), rows.std(axis=0)
+                means[task] = np.ones(len(rows)) @ rows / len(rows)
+                spreads[task] = rows.std(axis=0)
         if not far_from_zero(means, spreads):
             return self
         return TableRows(self.table, self.offsets, self.order, means.astype(self.table.dtype))
