@@ -215,15 +215,9 @@ def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-u
     may_take = np.empty(C, dtype=np.bool_)
     for phase in range(3):
         while True:
-            any_give = False
-            any_take = False
             for c in range(C):
                 may_give[c] = counts[c] > (upper[c] if phase == 0 else lower[c])
                 may_take[c] = counts[c] < (lower[c] if phase == 1 else upper[c])
-                any_give = any_give or may_give[c]
-                any_take = any_take or may_take[c]
-            if not (any_give and any_take):
-                break
             _cheapest_exits(cost, labels, exits, movers)
             end = _shortest_path(exits, may_give, may_take, distance, parent, 0.1 * tolerance)
             if end < 0 or (phase == 2 and distance[end] >= -tolerance):

@@ -347,14 +347,15 @@ class SizeNeutral(PaperObjective):
         shares = np.stack([mean for _, mean, _ in parts])
         # of the part of z that the models explain
         sums = np.stack([np.einsum("nc,nc->c", z - mean, z - 0.5 * len(z) * own) for z, mean, own in parts])
-        return decision_weights(*r_squared(shares, sums, at.coupling.sizes[:, None]))
+        return decision_weights(shares, r_squared(shares, sums, at.coupling.sizes[:, None]))
 
     def explained(self, fit: Any) -> tuple[Array, Array]:
         """Shares π and R² of the training rows, per task and cluster (m × C)."""
         a, _ = code_scale(fit.W.shape[2])
         # b = (2a/n)Φᵀz and W = a·(the model of z), so that bᵀW = (2a²/n)·(explained sum of squares)
         sums = np.einsum("irc,irc->ic", fit.b, fit.W) / (2 * a**2)
-        return r_squared(fit.counts / fit.counts.sum(axis=1, keepdims=True), sums)
+        shares = fit.counts / fit.counts.sum(axis=1, keepdims=True)
+        return shares, r_squared(shares, sums)
 
     def value_of_models(self, fit: Any) -> float:
         shares, explained = self.explained(fit)
@@ -364,10 +365,10 @@ class SizeNeutral(PaperObjective):
         return fit.W / code_scale(fit.W.shape[2])[0], decision_weights(*self.explained(fit))
 
 
-def r_squared(shares: Array, sums: Array, rows: Any = 1) -> tuple[Array, Array]:
-    """The shares again, and R² from the sums of squares that are explained in so many rows."""
+def r_squared(shares: Array, sums: Array, rows: Any = 1) -> Array:
+    """R² of clusters of these shares from the sums of squares that are explained in so many rows."""
     variance = rows * shares * (1 - shares)
-    return shares, np.divide(sums, variance, out=np.zeros_like(sums), where=variance > 0)
+    return np.divide(sums, variance, out=np.zeros_like(sums), where=variance > 0)
 
 
 CRITERIA: dict[str, type[PaperObjective]] = {"J": PaperObjective, "E": SizeNeutral}

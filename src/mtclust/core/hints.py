@@ -78,13 +78,6 @@ def placed(labels: Labels, known: Labels, lower: Labels, upper: Labels) -> Label
     return found
 
 
-def agreement(labels: Labels, known: Labels, n_clusters: int) -> float:
-    """Share of the known rows that labels have right, under the best naming of all clusters."""
-    mine = known >= 0
-    pairs = pair_counts(labels[mine], known[mine], n_clusters)
-    return float(np.mean(best_relabelling(pairs)[labels[mine]] == known[mine]))
-
-
 @dataclass(frozen=True)
 class Links:
     """Pairs of rows, by their positions."""
@@ -167,11 +160,14 @@ class Hints:
         return Hints(known, links if links is not None and links.n_pairs else None)
 
     def agreement(self, labels: Labels, n_clusters: int) -> float:
-        """What hints say for labels: the share of them that labels keep, weighed by how many there are."""
+        """What hints say for labels: the share that they keep, best named, weighed by how many there are."""
         found = 0.0
         if self.known is not None:
-            n = np.count_nonzero(self.known >= 0)
-            found += n / (n + _ENOUGH) * agreement(labels, self.known, n_clusters)
+            given = self.known >= 0
+            mine, known = labels[given], self.known[given]
+            names = best_relabelling(pair_counts(mine, known, n_clusters))
+            n = len(known)
+            found += n / (n + _ENOUGH) * float(np.mean(names[mine] == known))
         if self.links is not None:
             found += self.links.n_pairs / (self.links.n_pairs + _ENOUGH) * self.links.kept(labels)
         return found

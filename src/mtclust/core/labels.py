@@ -62,8 +62,8 @@ def rows_of_tasks(offsets: NDArray[np.int64], tasks: Any) -> NDArray[np.int64]:
 def counts_by_task(labels: Any, offsets: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
     """Cluster sizes (m × C) of labels sorted by task, task i from ``offsets[i]`` on; those below 0 are unknown."""
     if not isinstance(labels, np.ndarray):  # a handle to labels that lie elsewhere
-        return labels.counts_by_task(len(offsets) - 1, n_clusters)
-    parts = (np.asarray(labels[a:b]) for a, b in zip(offsets[:-1], offsets[1:]))
+        return labels.counts_by_task(n_clusters)
+    parts = (labels[a:b] for a, b in zip(offsets[:-1], offsets[1:]))
     return np.stack([np.bincount(part[part >= 0], minlength=n_clusters) for part in parts])
 
 
@@ -221,12 +221,6 @@ def parse_sizes(
     return bounds
 
 
-_ALLOWED = (
-    'allowed are "auto", "balanced", the balance parameter l in [0, 1], a pair (low, high) of fractions, '
-    "an array of sizes of shape (n_tasks, n_clusters) or (n_tasks, n_clusters, 2), or a mapping from task to such a row"
-)
-
-
 def same_for_all_clusters(sizes: Any) -> bool:
     """Whether ``sizes`` is one rule for every cluster: a word, a number or a pair of fractions, not a table."""
     if isinstance(sizes, tuple) and len(sizes) == 2:
@@ -245,7 +239,11 @@ def _size_range(sizes: Any, n_rows: int, n_clusters: int) -> tuple[int, int]:
     if isinstance(sizes, str) and sizes in ("auto", "balanced"):
         return balance_bounds(n_rows, n_clusters, AUTO_BALANCE if sizes == "auto" else 0.0)
     if isinstance(sizes, bool | np.bool_) or not isinstance(sizes, int | float | np.number):
-        raise ValueError(f"sizes={sizes!r} is not known; {_ALLOWED}.")
+        raise ValueError(
+            f'sizes={sizes!r} is not known; allowed are "auto", "balanced", the balance parameter l in [0, 1], a pair '
+            "(low, high) of fractions, an array of sizes of shape (n_tasks, n_clusters) or (n_tasks, n_clusters, 2), "
+            "or a mapping from task to such a row."
+        )
     if not 0 <= sizes <= 1:
         raise ValueError(f"sizes={sizes!r}: as a number it is the paper's l and must lie in [0, 1].")
     return balance_bounds(n_rows, n_clusters, float(sizes))

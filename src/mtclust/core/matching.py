@@ -31,7 +31,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from mtclust.core.kernels import ROUNDING
-from mtclust.core.labels import SizeBounds, counts_by_task
+from mtclust.core.labels import SizeBounds, counts_by_task, tasks_of_rows
 
 Array = NDArray[np.float64]
 
@@ -80,7 +80,7 @@ def match_labels(
     C = bounds.n_clusters
     products = class_mean_products(kernel, offsets, labels, C)
     new_ids, similarity = match_means(products, counts_by_task(labels, offsets, C), bounds)
-    return np.concatenate([ids[labels[a:b]] for ids, a, b in zip(new_ids, offsets[:-1], offsets[1:])]), similarity
+    return new_ids[tasks_of_rows(offsets), labels], similarity
 
 
 def match_means(

@@ -18,6 +18,7 @@ high.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -121,22 +122,18 @@ class CommonKept:
             return self.model
         rows = rows.toarray() if sp.issparse(rows) else rows
         centre = self.means.mean(axis=0)
-        ends = [self._moved_to_means(rows, begun) for begun in (np.zeros_like(centre), rows.mean(axis=0) - centre)]
-        # of two that are as good the nearer: the rows of one cluster would fit any
-        near = [distance * len(rows) + float(np.mean(move**2)) for distance, move in ends]
-        return self.model.moved(ends[int(np.argmin(near))][1][None, :])
-
-    def _moved_to_means(self, rows: Array, move: Array) -> tuple[float, Array]:
-        """Mean squared distance of rows to the means of their clusters, and the move that it ends with."""
-        assert self.means is not None
-        labels = None
-        for _ in range(20):  # labels may go round in circles
-            now = self.model.clusters(rows - move)
-            if labels is not None and np.array_equal(labels, now):
-                break
-            labels = now
-            move = (rows - self.means[labels]).mean(axis=0)
-        return float(np.mean((rows - move - self.means[self.model.clusters(rows - move)]) ** 2)), move
+        ends = []
+        for move in (np.zeros_like(centre), rows.mean(axis=0) - centre):
+            labels = None
+            for _ in range(20):  # labels may go round in circles
+                before, labels = labels, self.model.clusters(rows - move)
+                if before is not None and np.array_equal(before, labels):
+                    break
+                move = (rows - self.means[labels]).mean(axis=0)
+            distance = float(np.mean((rows - move - self.means[self.model.clusters(rows - move)]) ** 2))
+            # of two that are as good the nearer: the rows of one cluster would fit any
+            ends.append((distance * len(rows) + float(np.mean(move**2)), move))
+        return self.model.moved(min(ends, key=itemgetter(0))[1][None, :])
 
 
 @dataclass(frozen=True)

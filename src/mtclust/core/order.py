@@ -39,8 +39,6 @@ MIXING = tuple(np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x
 
 
 Merge = Callable[[list[Any]], Any]
-#: runs a function of rows and the numbers of their tasks on all blocks of a table, and merges what it returns
-Over = Callable[[Callable[[Any, Integers], Any], Merge], Any]
 
 
 @dataclass(frozen=True)
@@ -59,8 +57,8 @@ class Content:
     finer: Any = None  # numbers that sort rows of one hash (n,)
 
     @classmethod
-    def of(cls, over: Over, n_tasks: int, begun: Content | None = None) -> Content:
-        """In three passes over a dense table: sums go up, means and weights down.
+    def of(cls, over: Callable[..., Any], n_tasks: int, begun: Content | None = None) -> Content:
+        """In three passes ``over`` the blocks of a dense table: sums go up, means and weights down.
 
         Where these are known, in ``begun``, there is one pass, over keys.
         """
@@ -274,14 +272,14 @@ def _weights(third: Array, fourth: Array, common: Array) -> Array:
     return np.sin(np.stack([np.log1p(third**2), np.log1p(np.abs(fourth)), common + 0.9], axis=1) @ _FREQUENCIES)
 
 
-def on_a_grid(X: Array, tasks: Integers | None = None) -> Array:
-    """Values rounded to steps of about 10⁻⁵ of the spread of their column, within tasks where these are given.
+def on_a_grid(X: Array, tasks: Integers) -> Array:
+    """Values rounded to steps of about 10⁻⁵ of the spread of their column within tasks.
 
     Rows of few values have many equal distances between them. Rounding and noise that nobody sees would decide between
     them; on a grid they are equal again.
     """
     around = X
-    if tasks is not None and len(tasks) and tasks.max() > 0:
+    if tasks.max(initial=0) > 0:
         sums = np.zeros((int(tasks.max()) + 1, X.shape[1]))
         np.add.at(sums, tasks, X)
         around = X - (sums / np.bincount(tasks)[:, None])[tasks]

@@ -31,7 +31,7 @@ class Reading:
     dtype: Any  # float32 where all columns are, else float64
     columns: list[Any] | None = None  # the feature columns of frames
     n_tasks: int = 1
-    features: FeatureMap | None = None
+    features: FeatureMap | None = None  # with landmarks, None for the columns
     shift: NDArray[Any] | None = None  # m × d, taken off the rows of a task before features are summed
     moves: NDArray[Any] | None = None  # m × d, taken off them before anything else, where tasks are aligned
     one_task: bool = False  # whether rows of all tasks are those of one
@@ -52,15 +52,13 @@ def by_task(task_numbers: NDArray[Any], reading: Reading) -> tuple[Positions, ND
 
 def source_of_chunk(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRows:
     """The rows of a chunk by task."""
-    rows, features = rows_of(raw, reading), reading.features
+    rows = rows_of(raw, reading)
     if reading.moves is not None:
         rows = rows - reading.moves[task_numbers]
     order, offsets = by_task(task_numbers, reading)
     own = None if np.all(task_numbers[1:] >= task_numbers[:-1]) else order
     offsets = offsets[[0, -1]] if reading.one_task else offsets
-    if features is not None and features.landmarks is not None:
-        return TableRows(rows, offsets, own, features=features)
-    return TableRows(rows, offsets, own, reading.shift)
+    return TableRows(rows, offsets, own, reading.shift, reading.features)
 
 
 def pick(raw: Any, task_numbers: NDArray[Any], reading: Reading, where: Positions) -> NDArray[Any]:
@@ -127,20 +125,13 @@ def require_numbers(rows: NDArray[Any]) -> None:
 Models = tuple[Array, Array]
 
 
-def values_at(rows: NDArray[Any], task: int, reading: Reading) -> NDArray[Any]:
-    """What a source has of some rows of a task that were picked."""
-    if reading.features is not None and reading.features.landmarks is not None:
-        return reading.features.values(rows, task)
-    return rows if reading.shift is None else rows - reading.shift[task]
-
-
 @dataclass(frozen=True)
 class ChunkLabels:
     """Labels of a chunk, sorted by task, with class sums; until they are settled, also gaps and cluster sizes."""
 
     offsets: NDArray[np.int64]
     labels: NDArray[Any]
-    sums: dict[int, Array]
+    sums: Array  # m × C × r
     gaps: Array
     counts: NDArray[np.int64]
 
@@ -157,9 +148,9 @@ def propose(raw: Any, task_numbers: NDArray[Any], reading: Reading, models: Mode
     source, (weights, prices) = source_of_chunk(raw, task_numbers, reading), models
     m, r, C = weights.shape
     labels, gaps = np.full(len(task_numbers), -1, dtype=np.int32), np.empty(len(task_numbers))
-    counts, sums = np.zeros((m, C), dtype=np.int64), {}
+    counts, sums = np.zeros((m, C), dtype=np.int64), np.zeros((m, C, r))
     for task in np.flatnonzero(np.diff(source.offsets)).tolist():
-        first, sums[task] = int(source.offsets[task]), np.zeros((C, r))
+        first = int(source.offsets[task])
         for begin, end, block in source.blocks(task):
             rows = slice(first + begin, first + end)
             scores, none = scores_of(block, weights[task]), np.full(end - begin, -1, dtype=np.int32)
@@ -206,7 +197,7 @@ def finish_labels(
     from mtclust.core import compiled
 
     labels, offsets = proposed.labels.astype(np.int32), proposed.offsets
-    sums = {task: part.copy() for task, part in proposed.sums.items()}
+    sums = proposed.sums.copy()
     tasks = np.searchsorted(offsets, changes[0], side="right") - 1
     for task in np.unique(tasks).tolist():
         source, mine = source_of_chunk(raw, task_numbers, reading), tasks == task
@@ -216,19 +207,11 @@ def finish_labels(
     return replace(proposed, labels=labels.astype(proposed.labels.dtype), sums=sums, gaps=np.empty(0))
 
 
-def outcome(new: ChunkLabels, old: ChunkLabels | None, new_ids: NDArray[np.int64]) -> tuple[dict[int, Array], int]:
+def outcome(new: ChunkLabels, old: ChunkLabels | None, new_ids: NDArray[np.int64]) -> tuple[Array, int]:
     """Class sums, and how many labels differ from those before."""
     if old is None:
         return new.sums, len(new.labels)
     return new.sums, int(np.count_nonzero(named(old, new_ids) != new.labels))
-
-
-def merge_outcomes(parts: list[tuple[dict[int, Array], int]]) -> tuple[dict[int, Array], int]:
-    sums: dict[int, Array] = {}
-    for part, _ in parts:
-        for task, values in part.items():
-            sums[task] = sums[task] + values if task in sums else values
-    return sums, sum(changed for _, changed in parts)
 
 
 def in_input_order(

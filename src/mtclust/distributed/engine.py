@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from mtclust.exceptions import ClusterLostError
@@ -27,7 +27,10 @@ class Engine:
 
     def __init__(self) -> None:
         self._dask = require("dask", "dask")
-        self.client = _current_client(self._dask)
+        self.client: Any = None  # for a local scheduler
+        if self._dask.config.get("scheduler", None) in (None, "dask.distributed", "distributed"):
+            with suppress(KeyError, ValueError):  # there is none
+                self.client = sys.modules["distributed"].get_client()
 
     def step(self, function: Callable[..., Any], *arguments: Any, at: tuple[str, ...] = ()) -> Any:
         """A step to run later; lists of steps among the arguments become lists of their results.
@@ -46,7 +49,12 @@ class Engine:
         """
         if self.client is None:
             return [()] * len(parts)
-        keys = [[part.key, *_held_under(part)] for part in parts]
+        keys = []
+        futures_of = sys.modules["distributed"].futures_of
+        for part in parts:
+            # a partition of a persisted frame may be held under the same number in another collection
+            others = [future.key for future in futures_of(part)]
+            keys.append([part.key, *(key for key in others if key[1:] == part.key[1:])])
         with self._explained():
             places = self.client.sync(self.client.scheduler.who_has, keys=[key for own in keys for key in own])
         return [tuple(next((places[key] for key in own if places.get(key)), ())) for own in keys]
@@ -92,20 +100,3 @@ class Engine:
             else:
                 raise
             raise ClusterLostError(f"{what} ({type(error).__name__}: {error}). {way_out}") from error
-
-
-def _held_under(part: Any) -> list[Any]:
-    """Keys under which a partition of a persisted frame may be held: the same number in another collection."""
-    futures = sys.modules["distributed"].futures_of(part)
-    return [future.key for future in futures if future.key[1:] == part.key[1:]] if isinstance(part.key, tuple) else []
-
-
-def _current_client(dask: Any) -> Any:
-    """The distributed client that Dask would use here, None for a local scheduler."""
-    distributed = sys.modules.get("distributed")
-    if distributed is None or dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
-        return None
-    try:
-        return distributed.get_client()
-    except ValueError:
-        return None

@@ -26,6 +26,7 @@ from mtclust.distributed.table import ChunkedTable, Positions, before, in_turn, 
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments, RowSource, combine, far_from_zero
 from mtclust.rows.passes import TaskLabels, first_gap, first_prices, gap_step, settle, sizes_fit
+from mtclust.rows.source import values_of
 from mtclust.util.messages import phase
 from mtclust.util.system import require
 
@@ -41,7 +42,7 @@ class ChunkedRows(RowSource):
         #: chunks × m, rows of the tasks that models have
         self.counts = table.counts.sum(axis=1, keepdims=True) if table.reading.one_task else table.counts
         self.offsets, self.n_passes = offsets_of(self.counts.sum(axis=0)), 0
-        self._read_as(replace(table.reading, features=features))
+        self._read_as(replace(table.reading, features=None if features.landmarks is None else features))
 
     def _read_as(self, reading: chunk.Reading) -> None:
         self.reading, self.shift = reading, reading.shift
@@ -50,12 +51,12 @@ class ChunkedRows(RowSource):
     # -- rows and moments ----------------------------------------------------------------------------------------
 
     def take(self, task: int, positions: Positions) -> NDArray[Any]:
-        return chunk.values_at(self.table.rows(self.offsets[task] + positions, self._reading), task, self.reading)
+        return values_of(self.table[self.offsets[task] + positions], task, self.reading)
 
     def take_all(self, positions: list[Positions]) -> list[NDArray[Any]]:
-        rows = self.table.rows(np.concatenate([a + part for a, part in zip(self.offsets, positions)]), self._reading)
+        rows = self.table[np.concatenate([a + part for a, part in zip(self.offsets, positions)])]
         ends = np.cumsum([len(part) for part in positions])
-        return [chunk.values_at(part, task, self.reading) for task, part in enumerate(np.split(rows, ends[:-1]))]
+        return [values_of(part, task, self.reading) for task, part in enumerate(np.split(rows, ends[:-1]))]
 
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
         sizes = np.diff(self.offsets)
@@ -138,11 +139,11 @@ class ChunkedRows(RowSource):
             finished = engine.keep(self.table.steps(chunk.finish_labels, self._reading, proposed, own))
         new_ids = np.stack([task.new_ids for task in tasks])
         steps = [engine.step(chunk.outcome, *pair, new_ids) for pair in zip(finished, old or [None] * len(finished))]
-        sums, changed = engine.gather([engine.merged(steps, chunk.merge_outcomes)])[0]
+        sums, changed = engine.gather([engine.merged(steps, added)])[0]
         for i, task in enumerate(tasks):
             task.by_chunk, task.new_ids = finished, np.arange(len(prices[i]))
             task.counts, task.sums, task.prices = counts[i], sums[i], prices[i].copy()
-        return changed
+        return int(changed)
 
 
 class ChunkedTaskLabels(TaskLabels):
@@ -194,7 +195,7 @@ class ChunkedLabels:
         steps = [step(operator.getitem, self.parts[k], rows) for k, (_, rows) in where.items()]
         return in_turn(where, self.table.engine.gather(steps))
 
-    def counts_by_task(self, n_tasks: int, n_clusters: int) -> NDArray[np.int64]:
+    def counts_by_task(self, n_clusters: int) -> NDArray[np.int64]:
         """Rows of every task in every cluster, whatever tasks the models have."""
         return self._summed(counts_by_task, map(offsets_of, self.table.counts), n_clusters)
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
-from mtclust.core.labels import offsets_of
 from mtclust.core.order import Content, bits_of, first_hashes, in_sequence
 from mtclust.core.tasks import index_tasks, task_ids
 from mtclust.core.validation import split_task_column
@@ -142,11 +141,9 @@ class ChunkedTable:
         return self.reading.dtype
 
     def __getitem__(self, positions: Positions) -> NDArray[Any]:
-        return self.rows(positions, self.engine.constant(self.reading))
-
-    def rows(self, positions: Positions, reading: Any) -> NDArray[Any]:
         """Rows at some positions, brought here."""
         where = places(self.counts, positions)
+        reading = self.engine.constant(self.reading)
         steps = [
             self.engine.step(chunk.pick, self.parts[k], self.task_numbers[k], reading, rows)
             for k, (_, rows) in where.items()
@@ -211,14 +208,11 @@ def before(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def places(counts: NDArray[np.int64], positions: Positions) -> Places:
     """Where rows are, given by their positions in the order of the tasks, of which chunks have so many rows."""
-    offsets, base = offsets_of(counts.sum(axis=0)), before(counts)
-    tasks = np.searchsorted(offsets, positions, side="right") - 1
-    within = positions - offsets[tasks]
-    chunks = np.empty(len(positions), dtype=np.int64)
-    for task in np.unique(tasks):
-        mine = tasks == task
-        chunks[mine] = np.searchsorted(base[:, task], within[mine], side="right") - 1
-    rows = (np.cumsum(counts, axis=1) - counts)[chunks, tasks] + within - base[chunks, tasks]
+    sizes = counts.T.ravel()  # of the pieces into which chunks cut the tasks
+    ends = np.cumsum(sizes)
+    pieces = np.searchsorted(ends, positions, side="right")
+    tasks, chunks = np.divmod(pieces, len(counts))
+    rows = (np.cumsum(counts, axis=1) - counts)[chunks, tasks] + positions - (ends - sizes)[pieces]
     order = np.argsort(chunks, kind="stable")
     found, begins = np.unique(chunks[order], return_index=True)
     return {int(k): (which, rows[which]) for k, which in zip(found, np.split(order, begins[1:]))}

@@ -39,6 +39,7 @@ from an inexact α is still a bound. All tasks have the same λ₁, as in the pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -278,25 +279,20 @@ def solve_mixture(
     """
     best: Conditioned = at
     best_mu, value, values = mu, np.inf, list[float]()
-    certificate, lower_here, gap = (np.zeros(0), np.inf), -np.inf, np.inf
+    highest = -np.inf, np.zeros(0), np.inf  # the highest lower bound, its α and Φ*(α)
+    gap = np.inf
     ascent_tol, ascending, converged = 0.0, False, False
-
-    def certified(alpha: Array, dual: Conjugate) -> None:
-        nonlocal certificate, lower_here
-        bound = pools.bound(alpha, dual.value)
-        if bound > lower_here:
-            certificate, lower_here = (alpha, dual.value), bound
-
     for _ in range(max_steps):
         new = smallest_mixture(pools.gram(at), pools.groups, best_mu)
         codes = pools.codes(new)
         alpha = at.alpha(codes)
-        certified(alpha, conjugate(coupling, alpha))
+        dual = conjugate(coupling, alpha)
+        highest = max(highest, (pools.bound(alpha, dual.value), alpha, dual.value), key=itemgetter(0))
         reached = 0.5 * float(np.vdot(alpha, codes))
         if reached < value:
             best, best_mu, value = at, new, reached
             values.append(value)
-        gap, before = value - max(lower, lower_here), gap
+        gap, before = value - max(lower, highest[0]), gap
         wanted = max(tol * value, accuracy, _ROUNDING * value)
         converged = gap <= wanted or value <= enough
         if converged or not coupling.learns:
@@ -312,11 +308,11 @@ def solve_mixture(
         if ascent_tol < _ROUNDING:
             break
         alpha, dual = _ascend(coupling, pools, best_mu, best, value, ascent_tol)
-        certified(alpha, dual)
+        highest = max(highest, (pools.bound(alpha, dual.value), alpha, dual.value), key=itemgetter(0))
         at = coupling.condition(dual.Z)
     # rounding alone can put a bound that is attained above the value
-    lower = min(max(lower, lower_here), value)
-    return Solution(value, best_mu, best, *certificate, lower, tuple(values), converged)
+    lower = min(max(lower, highest[0]), value)
+    return Solution(value, best_mu, best, *highest[1:], lower, tuple(values), converged)
 
 
 def _ascend(

@@ -56,9 +56,7 @@ class FeatureMap:
         return np.asarray(values @ self.projection)
 
     def values(self, rows: Any, task: int) -> NDArray[Any]:
-        """What is projected: kernel values of rows of one task, whose centre is taken off first, or dense columns."""
-        if self.landmarks is None:
-            return rows.toarray() if sp.issparse(rows) else np.asarray(rows)
+        """Kernel values of rows of one task, whose centre is taken off first: what is projected."""
         return self.kernel(rows if self.centres is None else rows - self.centres[task], self.landmarks)
 
     @property
@@ -145,9 +143,8 @@ def source_of(X: Any, features: FeatureMap, index: TaskIndex, centre: bool) -> R
     order = None if index.is_sorted else index.order
     if features.landmarks is None and features.projection is not None:
         return TableRows(features(X), index.offsets, order)
-    if features.landmarks is not None or sp.issparse(X):
+    if features.landmarks is not None and features.projection is not None:
         source = TableRows(X, index.offsets, order, features=features)
-        few = features.projection is not None and 8 * X.shape[0] * features.projection.shape[1] <= _HELD
-        return source.projected() if few else source
+        return source.projected() if 8 * X.shape[0] * features.projection.shape[1] <= _HELD else source
     rows = TableRows(X, index.offsets, order)
-    return rows.kept_near_zero() if centre else rows
+    return rows.kept_near_zero() if centre and not sp.issparse(X) else rows

@@ -57,8 +57,7 @@ class TaskLabels:
 
     def copy(self) -> TaskLabels:
         """The same labels, apart from these."""
-        arrays = {name: getattr(self, name).copy() for name in ("labels", "prices", "sums", "counts")}
-        return replace(self, **arrays)
+        return replace(self, labels=self.labels.copy(), sums=self.sums.copy())  # others are replaced
 
     def put(self, source: LocalRows, task: int, positions: Integers, labels: Integers) -> int:
         """Give some rows other labels; returns how many of these are new."""
@@ -187,7 +186,7 @@ def _gap_of_rank(gaps: Array, n: int, rank: int) -> float:
     """A gap that about ``rank`` of n rows do not exceed, from every ``gap_step(n)``-th of their gaps."""
     if rank >= n:
         return np.inf
-    position = rank if gap_step(n) == 1 else min(len(gaps) - 1, -(-rank * len(gaps) // n))
+    position = min(len(gaps) - 1, -(-rank * len(gaps) // n))
     return float(np.partition(gaps, position)[position])
 
 

@@ -77,24 +77,32 @@ class MovedRows:
         return self.table.take(rows, *how, **others) - self.moves.take(self.tasks[rows], axis=0)
 
 
+def values_of(rows: Any, task: int, read: Any) -> NDArray[Any]:
+    """Rows of a task, ``read`` as features or as columns less a shift."""
+    if read.features is not None:
+        return read.features.values(rows, task)
+    if sp.issparse(rows):
+        return rows.toarray()
+    return rows if read.shift is None else rows - read.shift[task]
+
+
 @dataclass(frozen=True)
 class TableRows(LocalRows):
-    """Rows of a table: its columns are the features, or what a map makes of them block by block.
+    """Rows of a table: its columns are the features, or kernel values with landmarks that are found block by block.
 
-    ``order`` sorts the rows of ``table`` by task, None where they are sorted; ``shift`` (m × d) is subtracted where
-    ``features`` do not map rows to kernel values with landmarks, or from sparse to dense.
+    ``order`` sorts the rows of ``table`` by task, None where they are sorted; ``shift`` (m × d) is subtracted from
+    dense columns.
     """
 
     table: Any  # an array, rows that are moved when they are read, or a CSR matrix
     offsets: NDArray[np.int64]
     order: NDArray[np.int64] | None = None
     shift: NDArray[Any] | None = None
-    features: FeatureMap | None = None
+    features: FeatureMap | None = None  # with landmarks, None for the columns
 
     @property
     def n_features(self) -> int:
-        landmarks = None if self.features is None else self.features.landmarks
-        return int((self.table if landmarks is None else landmarks.T).shape[1])
+        return int(self.table.shape[1] if self.features is None else self.features.landmarks.shape[0])
 
     @property
     def projection(self) -> Any:
@@ -102,8 +110,10 @@ class TableRows(LocalRows):
 
     def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
         begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
-        dense, kind, mapped = not sp.issparse(self.table), self.table.dtype, self.features is not None
-        step = block_rows(self.n_features, 8) * 2 if mapped else block_rows(self.n_features, kind.itemsize)
+        dense, kind = not sp.issparse(self.table), self.table.dtype
+        step = block_rows(self.n_features, kind.itemsize)
+        if self.features is not None or not dense:
+            step = 2 * block_rows(self.n_features, 8)
         buffer = np.empty((min(step, end - begin) * dense, self.table.shape[1]), kind)  # one for all is quicker
         for a in range(begin, end, step):
             b = min(end, a + step)
@@ -113,16 +123,11 @@ class TableRows(LocalRows):
                 rows = self.table.take(self.order[a:b], 0, buffer[: b - a], "clip")
             else:
                 rows = self.table[self.order[a:b]]
-            yield a - begin, b - begin, self._values(task, rows)
+            yield a - begin, b - begin, values_of(rows, task, self)
 
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         where = positions + self.offsets[task]
-        return self._values(task, self.table[where if self.order is None else self.order[where]])
-
-    def _values(self, task: int, rows: Any) -> NDArray[Any]:
-        if self.features is not None:
-            return self.features.values(rows, task)
-        return rows if self.shift is None else rows - self.shift[task]
+        return values_of(self.table[where if self.order is None else self.order[where]], task, self)
 
     def kept_near_zero(self) -> TableRows:
         """Shifted by roughly the means of the tasks if those lie far from 0, where squares would cancel."""
@@ -132,9 +137,7 @@ class TableRows(LocalRows):
             rows = np.asarray(block, dtype=np.float64)
             with np.errstate(over="ignore", invalid="ignore"):
                 means[task] = np.ones(len(rows)) @ rows / len(rows)
-                # roughly, where means are large: then the rows are shifted in any case
-                squares = np.einsum("ij,ij->j", rows, rows) / len(rows)
-                spreads[task] = np.sqrt(np.maximum(squares - means[task] ** 2, 0.0))
+                spreads[task] = rows.std(axis=0)
         if not far_from_zero(means, spreads):
             return self
         return TableRows(self.table, self.offsets, self.order, means.astype(self.table.dtype))
