@@ -41,7 +41,7 @@ from mtclust.search.recipe import first_relationship
 from mtclust.util.system import one_blas_thread
 
 if TYPE_CHECKING:
-    from mtclust.estimators.after_fit import AfterFit
+    from mtclust.estimators.base import MultitaskClusterer
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -90,9 +90,9 @@ class KernelKept:
 
         ``bounds`` are those of the new task.
         """
-        if sp.issparse(self.rows) and not sp.issparse(rows):
+        if sp.issparse(self.rows):
             rows = sp.csr_matrix(rows)
-        elif sp.issparse(rows) and not sp.issparse(self.rows):
+        elif sp.issparse(rows):
             rows = rows.toarray()
         mean = rows.mean(axis=0, keepdims=True) if self.centred_rows else None
         both = [self.rows, rows if mean is None else rows - mean]
@@ -112,11 +112,7 @@ class KernelKept:
             CRITERIA[self.criterion](),
             origin=KernelOrigin(self.kernel, everything, centred, np.arange(len(raw)), last_centre(mean, m)),
         )  # fmt: skip
-        block = np.ascontiguousarray(centred.matrix[offsets[m] :, offsets[m] :])
-        alone = Problem(
-            block, np.array([0, n]), bounds, self.lambda1.mean(keepdims=True), m * self.lambda2, "independent",
-            criterion=problem.criterion,
-        )  # fmt: skip
+        alone = replace(problem.of_tasks(np.array([m])), method="independent", lambda2=m * self.lambda2)
         return problem, alone.starts(options, rng)[0], self.labels
 
 
@@ -171,10 +167,7 @@ class FeatureKept:
         few = rows_at(alone.data, positions)
         Phi = few.moments.centred(0, few.source.take(0, np.arange(len(positions[0]))))
         exact = Problem(Phi @ Phi.T, few.source.offsets, few.bounds, *ridge, "independent", criterion=criterion)
-        starts = [
-            np.asarray(alone.carried_labels(positions, labels, np.ones((1, 1))).labels, dtype=np.int64)
-            for labels in exact.starts(options, rng)[0][:1]
-        ]
+        begun = alone.carried_labels(positions, exact.starts(options, rng)[0][0], np.ones((1, 1)))
         # rows of the known tasks are gone: they have none here
         offsets = np.append(np.zeros(m + 1, dtype=np.int64), len(table))
         shift = None if source.shift is None else np.vstack([np.zeros((m, source.n_features)), source.shift])
@@ -185,7 +178,7 @@ class FeatureKept:
             data, self.method, np.append(self.lambda1, self.lambda1.mean()), self.lambda2 * m / (m + 1),
             replace(self.features, centres=last_centre(mean, m)), criterion, gone=(self.b, self.counts),
         )  # fmt: skip
-        return problem, starts, np.empty(0, dtype=np.int64)
+        return problem, alone.labels_of(begun), np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -242,7 +235,7 @@ class NewTask:
         return probabilities(self.decision_function(X), self._model.temperature)
 
 
-def cluster_task(model: AfterFit, X: Any, sizes: Any) -> NewTask:
+def cluster_task(model: MultitaskClusterer, X: Any, sizes: Any) -> NewTask:
     """``fit_task`` of a fitted estimator; the new task is the last of its problem."""
     kept, params, temperature = model._kept, model._read_params(), model._model.temperature
     given: Any = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=model)

@@ -40,7 +40,7 @@ from mtclust.distributed import is_dask
 from mtclust.util.messages import counted, reporting
 
 if TYPE_CHECKING:
-    from mtclust.estimators.after_fit import AfterFit
+    from mtclust.estimators.base import MultitaskClusterer
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -145,7 +145,7 @@ def compared(
 
 
 def refit_on_subsamples(
-    model: AfterFit, X: Any, tasks: Any, n_refits: int, share: float, random_state: Any
+    model: MultitaskClusterer, X: Any, tasks: Any, n_refits: int, share: float, random_state: Any
 ) -> Stability:
     """``stability`` of a fitted estimator."""
     if is_dask(X, tasks):
@@ -185,7 +185,7 @@ def refit_on_subsamples(
     return replace(said, rows=index.to_input_order(said.rows))
 
 
-def refitted(model: AfterFit, X: Any, tasks: NDArray[Any]) -> Any:
+def refitted(model: MultitaskClusterer, X: Any, tasks: NDArray[Any]) -> Any:
     """The same estimator fitted to other rows or columns, with the number of clusters and what else was chosen."""
     chosen, params = model.selection_, model.get_params(deep=False)
     names, rows = np.unique(tasks, return_counts=True)

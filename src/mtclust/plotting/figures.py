@@ -17,7 +17,7 @@ from mtclust.util.messages import shown_name
 from mtclust.util.system import require
 
 if TYPE_CHECKING:
-    from mtclust.estimators.after_fit import AfterFit
+    from mtclust.estimators.base import MultitaskClusterer
 
 #: blue for positive, vermilion for negative: told apart with any colour vision
 POSITIVE, NEGATIVE = "#0072B2", "#D55E00"
@@ -33,7 +33,7 @@ def cluster_style(cluster: int) -> dict[str, str]:
     return {"color": COLOURS[cluster % len(COLOURS)], "marker": MARKERS[cluster // len(COLOURS) % len(MARKERS)]}
 
 
-def column_names(estimator: AfterFit) -> list[Any]:
+def column_names(estimator: MultitaskClusterer) -> list[Any]:
     """Names of the columns of X without the task column; their numbers where they have no names."""
     names = list(getattr(estimator, "feature_names_in_", range(estimator.n_features_in_)))
     column = estimator.task_column
@@ -42,7 +42,7 @@ def column_names(estimator: AfterFit) -> list[Any]:
     return names
 
 
-def _check_fitted(estimator: AfterFit, attribute: str, only: str) -> None:
+def _check_fitted(estimator: MultitaskClusterer, attribute: str, only: str) -> None:
     check_is_fitted(estimator, "labels_")
     if not hasattr(estimator, attribute):
         raise TypeError(f"estimator is a {type(estimator).__name__}; {only}.")
@@ -66,7 +66,7 @@ def _matrix_axes(ax: Any, names: Sequence[Any], beside: float = 0.0) -> Any:
     return ax
 
 
-def plot_task_relationship(estimator: AfterFit, ax: Any = None, *, correlation: bool = True) -> Any:
+def plot_task_relationship(estimator: MultitaskClusterer, ax: Any = None, *, correlation: bool = True) -> Any:
     """Hinton diagram of how the tasks are related: the area of a square is the size of the entry, its colour the sign.
 
     Parameters
@@ -105,7 +105,7 @@ def plot_task_relationship(estimator: AfterFit, ax: Any = None, *, correlation: 
     return ax
 
 
-def plot_feature_covariance(estimator: AfterFit, ax: Any = None, *, max_features: int = 30) -> Any:
+def plot_feature_covariance(estimator: MultitaskClusterer, ax: Any = None, *, max_features: int = 30) -> Any:
     """Heat map of the feature covariance D that the tasks share: a large diagonal entry is a feature that all use.
 
     Parameters
@@ -151,7 +151,7 @@ def plot_feature_covariance(estimator: AfterFit, ax: Any = None, *, max_features
 
 
 def plot_tasks(
-    estimator: AfterFit, X: Any, tasks: Any = None, *, labels: Any = None, which: Sequence[Any] | None = None
+    estimator: MultitaskClusterer, X: Any, tasks: Any = None, *, labels: Any = None, which: Sequence[Any] | None = None
 ) -> Any:
     """Scatter of each task in two common dimensions, a new figure; a cluster has the same colour in all tasks.
 
