@@ -187,13 +187,6 @@ def check_model(model: Any) -> None:
     _check_kept(model, inner)
 
 
-def check_hashes(keys: list[Any]) -> None:
-    """Refuse keys made so that a dictionary of them takes quadratic time."""
-    _, counts = np.unique(np.array([hash(key) for key in keys], dtype=np.int64), return_counts=True)
-    if counts.max(initial=0) > 16:  # by chance there are one or two
-        raise ValueError(f"it holds {counts.max()} keys of a dictionary with the same hash")
-
-
 def _check_records(name: str, value: Any, sizes: Sizes) -> None:
     """The records that a value consists of: every field, and what holds between them."""
     if type(value) is list:
@@ -223,11 +216,11 @@ def _check_records(name: str, value: Any, sizes: Sizes) -> None:
     elif type(value) is FeatureMap:
         if value.landmarks is None and value.kernel.kind != "linear":
             raise ValueError("it has no landmarks")
-        if value.projection is None:
+        if value.projection is None and value.landmarks is None:
             sizes["r"] = sizes["d"]
-        rows = "d r" if value.landmarks is None else "L r"
-        if value.projection is not None or value.landmarks is not None:
-            Array(ROWS, rows).check(f"{name}.projection", value.projection, sizes)
+        else:
+            shape = "d r" if value.landmarks is None else "L r"
+            Array(ROWS, shape).check(f"{name}.projection", value.projection, sizes)
 
 
 def _check_kept(model: Any, sizes: Sizes) -> None:
