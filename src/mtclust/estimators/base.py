@@ -15,21 +15,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cached_property, wraps
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-    _fit_context,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from mtclust.choose.number import CANDIDATES, ClusterNumberChoice, choose_n_clusters, warn_of_choice
 from mtclust.choose.settings import Input, Params, rows_by_task
 from mtclust.choose.views import is_wide
 from mtclust.core.coupling import COUPLINGS
@@ -37,21 +32,18 @@ from mtclust.core.hints import NO_HINTS, Hints, check_sizes, read_known, read_li
 from mtclust.core.kernels import KERNELS
 from mtclust.core.labels import SizeBounds, counts_by_task, neutral_bounds, one_per_task, parse_sizes
 from mtclust.core.model import probabilities
-from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks
+from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks, task_ids
 from mtclust.core.validation import check_index, check_input, check_spreads, generator_of, read_known_rows, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.confidence import outliers_of, separation, separation_by, store_by_row
 from mtclust.estimators.fit import Fitting
+from mtclust.estimators.new_task import NewTask, cluster_task
+from mtclust.estimators.stability import Stability, refit_on_subsamples
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.rows.features import LARGEST_TABLE
 from mtclust.search.problem import Method, SearchOptions
 from mtclust.util.messages import reporting, warn_user
 from mtclust.util.system import memory_named, one_blas_thread
-
-if TYPE_CHECKING:
-    from mtclust.choose.number import ClusterNumberChoice
-    from mtclust.estimators.new_task import NewTask
-    from mtclust.estimators.stability import Stability
 
 Array = NDArray[np.float64]
 
@@ -162,17 +154,18 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         check_index(X, sample_weight, "sample_weight")
         rows, ids = read_rows(self, X, tasks, reset=True)
         check_spreads(X, rows, self.kernel)
-        n = rows.shape[0]
-        hints = Hints(read_known(known, n), read_links(must_link, cannot_link, n))
-        for name, value in (("known", hints.known), ("must_link and cannot_link", hints.links)):
-            if value is not None and self.solver == "cutting-plane":
-                raise ValueError(f'{name} needs solver="exchange"; cutting planes cannot keep rows where they are.')
+        hints, n = NO_HINTS, rows.shape[0]
+        if known is not None or must_link is not None or cannot_link is not None:
+            hints = Hints(read_known(known, n), read_links(must_link, cannot_link, n))
+            for name, value in (("known", hints.known), ("must_link and cannot_link", hints.links)):
+                if value is not None and self.solver == "cutting-plane":
+                    raise ValueError(f'{name} needs solver="exchange"; cutting planes cannot keep rows where they are.')
         once: Any = None
         if sample_weight is not None:
-            counts, index = _read_counts(sample_weight, rows.shape[0]), index_tasks(ids, rows.shape[0])
-            once = rows, index.names[index.task_numbers], hints.known, counts
-            copies = np.repeat(np.arange(len(counts)), counts)
-            rows, ids, hints = rows[copies], once[1][copies], hints.of_rows(copies, len(counts))
+            counts, ids = _read_counts(sample_weight, n), task_ids(ids, n)
+            once = rows, ids, hints.known, counts
+            copies = np.repeat(np.arange(n), counts)
+            rows, ids, hints = rows[copies], ids[copies], hints.of_rows(copies, n)
         if sp.issparse(rows) and not is_wide(rows) and rows.shape[1] <= LARGEST_TABLE:
             rows = rows.toarray()
         params = self._read_params()
@@ -215,8 +208,6 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 
     def _chosen_n_clusters(self, params: Params, rows: Any, index: TaskIndex, known: Any) -> ClusterNumberChoice:
         """The number of clusters where it is left open, as many at least as are known."""
-        from mtclust.choose.number import CANDIDATES, choose_n_clusters, warn_of_choice
-
         asked, n = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters, rows.shape[0]
         least = 1 if known is None else int(known.max()) + 1
         rising = asked[:: 1 if asked.step > 0 else -1]
@@ -434,8 +425,6 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         >>> model.fit_task([[7.0], [2.1], [2.0], [7.2]]).labels_  # the task lies elsewhere; ids mean the same
         array([1, 0, 0, 1])
         """
-        from mtclust.estimators.new_task import cluster_task
-
         check_is_fitted(self, "labels_")
         return cluster_task(self, X, sizes)
 
@@ -469,8 +458,6 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         >>> model.stability(X).clusters.round(2).tolist()
         [1.0, 1.0]
         """
-        from mtclust.estimators.stability import refit_on_subsamples
-
         check_is_fitted(self, "labels_")
         self.stability_ = refit_on_subsamples(self, X, tasks, n_refits, share, random_state)
         return self.stability_

@@ -40,11 +40,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: robust standard deviations at the score ½, above which a row belongs nowhere
-_DEVIATIONS = 3.5
-#: the median absolute deviation of normal values is their standard deviation over this
-_PER_DEVIATION = 1.4826
-_NEIGHBOURS = 5
 #: rows of a task that neighbours are sought among
 _MOST_REFERENCES = 500
 #: distances held at once
@@ -97,11 +92,11 @@ def outlier_scores(distances: Array, offsets: NDArray[np.int64]) -> Array:
         relative[a:b] = distances[a:b] / (_middle(distances[a:b]) or 1.0)
     roots = np.sqrt(relative)
     middle = float(np.median(roots))
-    deviation = _PER_DEVIATION * _middle(np.abs(roots - middle))
+    deviation = 1.4826 * _middle(np.abs(roots - middle))
     if not deviation > 0:
         return np.zeros_like(distances)
     z = np.maximum(roots - middle, 0.0) / deviation
-    return z / (z + _DEVIATIONS)
+    return z / (z + 3.5)
 
 
 def _middle(values: Array) -> float:
@@ -132,7 +127,7 @@ def neighbour_distances(rows: Any, offsets: NDArray[np.int64], kernel: Kernel | 
         those = np.arange(a, b)
         if b - a > _MOST_REFERENCES:
             those = a + np.sort(np.random.default_rng(0).permutation(b - a)[:_MOST_REFERENCES])
-        nearest = min(_NEIGHBOURS, len(those) - 1)
+        nearest = min(5, len(those) - 1)
         for part in gen_batches(b - a, max(1, _BLOCK // len(those))) if nearest else ():
             these = np.arange(a + part.start, a + part.stop)
             distances = squared(these, those)

@@ -32,7 +32,7 @@ from mtclust.choose.settings import (
     sample_rows,
 )
 from mtclust.choose.views import View, in_many_directions
-from mtclust.core.coupling import COUPLINGS
+from mtclust.core.coupling import COUPLINGS, correlation
 from mtclust.core.criterion import CRITERIA, indicators
 from mtclust.core.kernels import KERNELS, Kernel
 from mtclust.core.labels import (
@@ -47,6 +47,7 @@ from mtclust.core.matching import groups_of_tasks
 from mtclust.core.model import CommonKept, best_temperature, probabilities
 from mtclust.core.order import added, over_blocks
 from mtclust.core.tasks import ORDERED, TaskIndex
+from mtclust.estimators.new_task import FeatureKept, KernelKept
 from mtclust.rows.features import FeatureMap, feature_map, rank_of, source_of
 from mtclust.rows.moments import Data
 from mtclust.search.all_rows import AllRows
@@ -62,12 +63,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: rows that are looked at where they spread over many directions
-_ROWS_IN_MANY = 1500
 #: up to this many rows kernel matrices of all of them are used, if the form is left open
 _SMALL = 720
-#: rows whose separation is judged without taking a sample
-_JUDGED_ROWS = 1000
 #: rows of a task that is not in the sample, or that nothing couples to others
 _ROWS_ALONE = 100
 
@@ -103,7 +100,7 @@ class Fitting:
             self.sample = sample_rows(X, index, ROWS, *every)
         spread = params.by_rows and in_many_directions(self.sample.rows, self.sample.index.offsets)
         if spread and self.form == "primal" and n > ROWS:
-            self.sample = sample_rows(X, index, _ROWS_IN_MANY, *every)
+            self.sample = sample_rows(X, index, 1500, *every)  # many directions take more rows to see
         lambdas, share = given_lambdas(params, index), params.lambda2_share(index.n_tasks)
         self.settings = settings = choose_settings(params, given, self.sample, spread, lambdas)
         if settings.frame == "task":
@@ -191,10 +188,10 @@ class Fitting:
             rng = np.random.default_rng(0)  # what was chosen does not depend on random_state, nor do hints change that
         self.outcome = self._relaxed(rng) if params.solver == "cutting-plane" else self._searched(rng)
         if decides and settings.frame != "task":
-            moved = (
-                "each task moved by an offset of its own" if settings.moves is not None else "rows compared as they are"
-            )
-            self.decision = CouplingDecision("full", f"one model serves all tasks, with {moved}")
+            compared = "rows compared as they are"
+            if settings.moves is not None:
+                compared = "each task moved by an offset of its own"
+            self.decision = CouplingDecision("full", f"one model serves all tasks, with {compared}")
         elif decides:
             self.outcome, self.decision = decide_coupling(
                 params.coupling, self.outcome, settings.question.X, settings.tried if params.sizes_open else (),
@@ -355,8 +352,6 @@ class Fitting:
 
     def store(self, estimator: MultitaskClusterer, n_clusters: NumberOfClusters | None) -> None:
         """Set the attributes of a fitted estimator; ``n_clusters`` says how their number was chosen, where it was."""
-        from mtclust.estimators.new_task import FeatureKept, KernelKept
-
         index, bounds, settings, outcome = self.index, self.problem.bounds, self.settings, self.outcome
         # which of many equal namings the search ends in is chance
         free = outcome.relaxation is None and not outcome.named and (bounds.interchangeable() or bounds.movable)
@@ -433,8 +428,8 @@ class Fitting:
 
 
 def judged_rows(rows: Any, index: TaskIndex) -> Sample:
-    """The rows that separation is taken of, copied; of very many a sample."""
-    return Sample.of(rows, index) if rows.shape[0] <= _JUDGED_ROWS else sample_rows(rows, index, ROWS)
+    """The rows that separation is taken of, copied; of more than 1000 a sample."""
+    return Sample.of(rows, index) if rows.shape[0] <= 1000 else sample_rows(rows, index, ROWS)
 
 
 def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: Labels) -> tuple[Array, Array]:
@@ -458,9 +453,3 @@ def _renamed(outcome: Outcome, new_ids: Labels) -> Outcome:
     point = problem.renamed(outcome.point, np.tile(new_ids, (problem.n_tasks, 1)))
     few = None if outcome.few is None else _renamed(outcome.few, new_ids)
     return replace(outcome, problem=problem, point=point, few=few)
-
-
-def correlation(covariance: Array) -> Array:
-    """Correlation matrix of a covariance matrix, or of each of several."""
-    scale = np.sqrt(np.maximum(np.einsum("...ii->...i", covariance), np.finfo(float).tiny))
-    return covariance / (scale[..., :, None] * scale[..., None, :])

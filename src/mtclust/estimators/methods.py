@@ -7,14 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.search.problem import Method
 
-Array = NDArray[np.float64]
-KernelArgument = str | Callable[[Any, Any], Array]
+KernelArgument = str | Callable[[Any, Any], Any]
 T = TypeVar("T")
 
 

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_array
 
 from mtclust.choose.views import is_wide
 from mtclust.core.assignment import assign
-from mtclust.core.coupling import COUPLINGS
+from mtclust.core.coupling import COUPLINGS, correlation
 from mtclust.core.criterion import CRITERIA, indicators
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features
 from mtclust.core.labels import SizeBounds, neutral_bounds, parse_sizes, same_for_all_clusters
@@ -31,7 +31,6 @@ from mtclust.core.model import CommonKept, DecisionModel, KernelOrigin, probabil
 from mtclust.core.order import content_order
 from mtclust.core.tasks import even_positions
 from mtclust.core.validation import generator_of
-from mtclust.estimators.fit import correlation
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments
 from mtclust.rows.source import TableRows
@@ -48,10 +47,6 @@ Labels = NDArray[np.int64]
 
 #: a task is small if it has at most this share of the rows of the median task
 SMALL_SHARE = 0.3
-#: ridge of the regression on the other tasks that labels a small task
-_RIDGE = 0.001
-#: rows of a new task that are searched, of more
-_SEARCHED = 600
 
 
 @dataclass(frozen=True)
@@ -163,7 +158,7 @@ class FeatureKept:
         new = source.moments(self.centred, self.moments.scale or None)
         ridge = self.lambda1.mean(keepdims=True), m * self.lambda2
         alone = AllRows(Data(source, new, bounds), "independent", *ridge, criterion=criterion)
-        positions = [even_positions(len(table), _SEARCHED)]
+        positions = [even_positions(len(table), 600)]  # of more rows so many are searched
         few = rows_at(alone.data, positions)
         Phi = few.moments.centred(0, few.source.take(0, np.arange(len(positions[0]))))
         exact = Problem(Phi @ Phi.T, few.source.offsets, few.bounds, *ridge, "independent", criterion=criterion)
@@ -279,8 +274,8 @@ def cluster_task(model: MultitaskClusterer, X: Any, sizes: Any) -> NewTask:
         point = problem.descend(problem.continued(begun, Z), rng, options.effort("new task", tasks=[m]))
         small = problem.coupling.couples_labels and n <= SMALL_SHARE * np.median(np.diff(problem.offsets))
         if small and isinstance(problem, Problem) and problem.kernel.diagonal().max() > 0:
-            N = len(known)
-            z, system = indicators(known, C), problem.kernel[:N, :N] + 0.5 * N * _RIDGE * np.eye(N)
+            N = len(known)  # ridge regression on the other tasks
+            z, system = indicators(known, C), problem.kernel[:N, :N] + 0.5 * N * 0.001 * np.eye(N)
             mean = z.mean(axis=0)
             scores = problem.kernel[N:, :N] @ sla.solve(system, z - mean, assume_a="pos") + mean
             labels = assign(-scores, problem.bounds.lower[m], problem.bounds.upper[m])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,12 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from mtclust.app.tables.columns import plane
 from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.core.validation import read_known_rows
+from mtclust.estimators.base import MultitaskClusterer
 from mtclust.search.problem import LARGEST_FEATURE_COVARIANCE
 from mtclust.util.messages import shown_name
 from mtclust.util.system import require
-
-if TYPE_CHECKING:
-    from mtclust.estimators.base import MultitaskClusterer
 
 __all__ = ["plot_feature_covariance", "plot_task_relationship", "plot_tasks"]
 
