@@ -26,7 +26,7 @@ ROOMS = {
 ABOVE = ("app", "plotting", "datasets", "cli", "demo", "__main__")
 #: late imports of what lies above, for the sake of a public method: estimators save themselves and fit Dask collections
 ALLOWED = {
-    ("estimators.after_fit", "persistence"),
+    ("estimators.base", "persistence"),
 }
 
 

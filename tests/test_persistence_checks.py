@@ -143,7 +143,7 @@ REFUSED = {
     "converged in words": ("alone", fit(converged_="yes"), "converged_ is 'yes'"),
     "history in words": ("alone", fit(history_=["a"]), "history_ is"),
     "groups in words": ("alone", fit(task_groups_=["a"]), "task_groups_ is"),
-    "no decision": ("alone", state(5, "decision"), "decision is a int in the place of"),
+    "no decision": ("alone", state(5, "decision"), "decision is 5, which is no"),
     "temperature of nothing": ("alone", state(0.0, "decision", "temperature"), "decision.temperature is 0"),
     "probabilities in words": ("alone", fit(probabilities_="high"), "probabilities_ is a str"),
     "outliers of other rows": (
@@ -154,9 +154,9 @@ REFUSED = {
     "no width": ("kernel", state(-1.0, "decision", "kernel", "sigma"), "decision.kernel.sigma is -1.0"),
     "no rows to decide by": ("kernel", state(None, "decision", "rows"), "decision has no rows"),
     "no rows": ("kernel", state(None, "kept", "rows"), "it has no rows"),
-    "nothing kept": ("alone", state(None, "kept"), "no state for new tasks but a NoneType"),
+    "nothing kept": ("alone", state(None, "kept"), "kept is None, which is no"),
     "another thing kept": (
-        "alone", lambda m: state(m["model"]["decision"], "kept")(m), "no state for new tasks but a DecisionModel",
+        "alone", lambda m: state(m["model"]["decision"], "kept")(m), "kept is DecisionModel.*, which is no",
     ),
     "unknown method": ("features", state("magic", "kept", "method"), "kept.method is 'magic'"),
     "movable in words": ("features", state("no", "kept", "bounds", "movable"), "kept.bounds.movable is 'no'"),

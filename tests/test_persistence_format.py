@@ -210,7 +210,7 @@ HOSTILE = {
     "class replaced": (put(1, "model", "fitted", "__class__"), None, "'__class__' is no attribute"),
     "state replaced": (put("Stability", *KEPT, "name"), None, "unexpected keyword"),
     "state of an unknown class": (put("Popen", *KEPT, "name"), None, "a record of unknown class 'Popen'"),
-    "model replaced": (put(1, "model", "decision"), None, "decision is a int in the place of"),
+    "model replaced": (put(1, "model", "decision"), None, "decision is 1, which is no"),
     "unknown field": (put(1, "model", "decision", "fields", "x"), None, "unexpected keyword argument 'x'"),
     "unknown type": (put({"type": "call", "name": "os.system"}, "extra"), None, "unknown type 'call'"),
     "no type": (put({"x": 1}, "extra"), None, "'type' is missing"),

@@ -14,8 +14,14 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.plotting import figures, plot_feature_covariance, plot_task_relationship, plot_tasks
-from mtclust.plotting.figures import NEGATIVE, POSITIVE, cluster_style
+from mtclust.plotting import (
+    NEGATIVE,
+    POSITIVE,
+    cluster_style,
+    plot_feature_covariance,
+    plot_task_relationship,
+    plot_tasks,
+)
 from tests.conftest import gaussian_tasks
 
 mpl.use("Agg")
@@ -202,7 +208,7 @@ def test_of_many_tasks_some_are_shown_and_others_can_be_asked_for():
 
 
 def test_of_many_rows_some_are_drawn_and_the_panel_says_so(related, monkeypatch):
-    monkeypatch.setattr(figures, "_MOST_POINTS", 10)
+    monkeypatch.setattr("mtclust.plotting._MOST_POINTS", 10)
     panels = plot_tasks(related, X, NAMES[TASKS])
     assert panels[0].get_title().endswith("(10 of 30 rows)")
     assert sum(map(len, points_by_colour(panels[0]).values())) == 10

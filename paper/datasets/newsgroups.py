@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
-from mtclust.datasets.tasks import TaskData
+from mtclust.datasets import TaskData
 from paper.datasets.files import DataFile, check_content, draw_fraction, obtain, read_members
 from paper.datasets.text import porter_stem, text_features
 

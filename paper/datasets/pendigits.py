@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.datasets.tasks import TaskData, one_per
+from mtclust.datasets import TaskData, one_per
 from paper.datasets.files import DataFile, check_content, obtain, scale_columns
 
 #: the digits of tasks 1 to 3 and of tasks 4 to 6

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_extraction import DictVectorizer
 
-from mtclust.datasets.tasks import TaskData
+from mtclust.datasets import TaskData
 from paper.datasets.files import DataFile, check_content, draw_fraction, obtain, read_members
 from paper.datasets.text import text_features
 

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-#: said by every form of the problem when the rows have nothing to cluster by
-NO_VARIATION = (
-    "X has no variation within any task (its rows are equal, or differ by less than products of rows can show; then "
-    "rescale X, or take the offsets between tasks off): the labels are arbitrary."
-)
-
 
 class SmallTaskWarning(UserWarning):
     """A task has too few rows for the number of clusters or for a centre of its own.

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtclust.datasets import make_related_tasks
-from mtclust.datasets.tasks import _semidefinite_root, _simplex
+from mtclust.datasets import _semidefinite_root, _simplex, make_related_tasks
 
 
 def centres(made, n_clusters):

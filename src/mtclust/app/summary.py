@@ -32,7 +32,7 @@ from mtclust.util.messages import advice, distinct_names, how_many, listing, sho
 
 if TYPE_CHECKING:
     from mtclust.app.clustering import Clustering
-    from mtclust.estimators.after_fit import AfterFit
+    from mtclust.estimators.base import MultitaskClusterer
 
 Array = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ class Facts:
     column: str = ""
 
     @classmethod
-    def of(cls, model: AfterFit) -> Facts:
+    def of(cls, model: MultitaskClusterer) -> Facts:
         """The facts about a fitted model."""
         number = model.selection_.get("n_clusters") or {}
         return cls(
@@ -127,7 +127,7 @@ class Facts:
         return "" if self.stability is None or self.standing == "one" else str(self.stability)
 
 
-def likeness_of_tasks(model: AfterFit, facts: Facts | None = None) -> tuple[str, Array | None]:
+def likeness_of_tasks(model: MultitaskClusterer, facts: Facts | None = None) -> tuple[str, Array | None]:
     """What says how alike tasks are, and that (m × m): None where nothing is known, or nothing can be compared.
 
     "correlation" where Ω was learned; "shares" where all tasks have one model, so that they can only differ in their
@@ -152,12 +152,12 @@ def closest_others(alike: Array) -> tuple[NDArray[np.int64], Array]:
     return others.argmax(axis=1), others.max(axis=1)
 
 
-def _coupled(model: AfterFit) -> bool:
+def _coupled(model: MultitaskClusterer) -> bool:
     """Whether the tasks were clustered together in the end."""
     return model.selection_.get("coupling", {}).get("decision") not in ("none", 0)
 
 
-def choices(model: AfterFit) -> list[tuple[str, str, str]]:
+def choices(model: MultitaskClusterer) -> list[tuple[str, str, str]]:
     """What was chosen or given: what it is called, its value, and why."""
     chosen = model.selection_
     number, coupling, sizes = (chosen.get(name) for name in ("n_clusters", "coupling", "sizes"))
@@ -199,7 +199,10 @@ class Caution(NamedTuple):
 
 
 def cautions(
-    model: AfterFit, warned: Sequence[Any] = (), names: Mapping[int, str] | None = None, facts: Facts | None = None
+    model: MultitaskClusterer,
+    warned: Sequence[Any] = (),
+    names: Mapping[int, str] | None = None,
+    facts: Facts | None = None,
 ) -> list[Caution]:
     """What a reader of the clusters should know before trusting them; nothing if nothing stands out.
 
@@ -215,7 +218,7 @@ def cautions(
     return [Caution(title, cluster.sub(lambda c: called.get(int(c[1]), c[0]), text)) for title, text in found]
 
 
-def _search(model: AfterFit) -> Iterator[Caution]:
+def _search(model: MultitaskClusterer) -> Iterator[Caution]:
     if hasattr(model, "relaxed_labels_"):
         text = "The labels are those of a convex relaxation; they depend on where it started and when it stopped. "
         yield Caution("Relaxed labels", text + 'Compare with solver="exchange".')
@@ -245,7 +248,7 @@ def _stability(facts: Facts) -> Iterator[Caution]:
         yield Caution("Some clusters are not reproduced", text)
 
 
-def _between_tasks(model: AfterFit) -> Iterator[Caution]:
+def _between_tasks(model: MultitaskClusterer) -> Iterator[Caution]:
     """Tasks that were clustered apart, and clusters that lie in one task.
 
     Where all tasks are measured from one origin, a shift of a task looks like a cluster.
@@ -272,7 +275,7 @@ def _between_tasks(model: AfterFit) -> Iterator[Caution]:
         yield Caution("Clusters of one task", text)
 
 
-def _few_rows(model: AfterFit) -> Iterator[Caution]:
+def _few_rows(model: MultitaskClusterer) -> Iterator[Caution]:
     """Clusters and tasks with few rows, and rows that are alone."""
     total = np.asarray(model.cluster_sizes_).sum(axis=0)
     tiny = np.flatnonzero(total < max(FEW_ROWS, 0.1 * total.sum() / len(total)))  # a tenth of equal sizes
@@ -294,7 +297,7 @@ def _few_rows(model: AfterFit) -> Iterator[Caution]:
         yield Caution("Rows far from all others", text)
 
 
-def _number(model: AfterFit, facts: Facts, warned: Sequence[Any]) -> Iterator[Caution]:
+def _number(model: MultitaskClusterer, facts: Facts, warned: Sequence[Any]) -> Iterator[Caution]:
     """Clusters that may be none, numbers that the data do not decide between and how to see the others."""
     if facts.doubted:
         text = "The clusters are separated no better than those of noise."
@@ -323,7 +326,7 @@ def _warnings(warned: Sequence[Any]) -> Iterator[Caution]:
     yield from (Caution("Warning", text) for text in others)
 
 
-def _tasks(model: AfterFit, names: list[Any], *, begin: bool = False) -> str:
+def _tasks(model: MultitaskClusterer, names: list[Any], *, begin: bool = False) -> str:
     """Some of the model's tasks; long names are shortened where all of them are equal."""
     shown = dict(zip(map(str, model.tasks_.tolist()), distinct_names(model.tasks_.tolist())))
     named = [shown[str(name)] for name in names]
@@ -352,7 +355,7 @@ def _laid_out(header: list[str], table: list[list[str]]) -> str:
     return "\n".join(lines + [f"  and {how_many(more, 'more task')}"] * (more > 0))
 
 
-def sizes_table(model: AfterFit, facts: Facts) -> tuple[list[str], list[list[str]]]:
+def sizes_table(model: MultitaskClusterer, facts: Facts) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the table of tasks."""
     sizes = model.cluster_sizes_
     header = ["task", "rows", *(str(c) for c in range(sizes.shape[1]))]

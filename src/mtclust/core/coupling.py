@@ -87,6 +87,12 @@ def root_of_gain(Z: Array, lambda1: Array, lambda2: float) -> Array:
     return (vectors * np.sqrt(gains)) @ vectors.T
 
 
+def correlation(covariance: Array) -> Array:
+    """Correlation matrix of a covariance matrix."""
+    scale = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
+    return covariance / (scale[:, None] * scale)
+
+
 def objective(b: Array, W: Array) -> float:
     """J = m·C/(C−1) − ½⟨b, W⟩; the only code of a single cluster has norm 1."""
     m, _, C = b.shape

@@ -29,30 +29,26 @@ from mtclust.choose.views import View, candidate_kernels
 from mtclust.core.kernels import KERNELS, Kernel, squared_distances
 from mtclust.core.model import probabilities
 from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
-from mtclust.core.validation import read_known_rows
+from mtclust.core.validation import check_grid, read_known_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.fit import judged_rows
 from mtclust.util.system import one_blas_thread
 
 if TYPE_CHECKING:
-    from mtclust.estimators.after_fit import AfterFit
+    from mtclust.estimators.base import MultitaskClusterer
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: robust standard deviations at the score ½, above which a row belongs nowhere
-_DEVIATIONS = 3.5
-#: the median absolute deviation of normal values is their standard deviation over this
-_PER_DEVIATION = 1.4826
-_NEIGHBOURS = 5
 #: rows of a task that neighbours are sought among
 _MOST_REFERENCES = 500
 #: distances held at once
 _BLOCK = 2**19
 
 
-def separation_by(model: AfterFit, X: Any, tasks: Any) -> float:
+def separation_by(model: MultitaskClusterer, X: Any, tasks: Any) -> float:
     """Separation of the clusters that a model puts rows in."""
+    check_grid()
     if is_dask(X, tasks):
         raise TypeError("score needs rows in memory, but X or tasks is a Dask collection; give some rows computed.")
     if model.kernel == "precomputed":
@@ -61,19 +57,17 @@ def separation_by(model: AfterFit, X: Any, tasks: Any) -> float:
             'with kernel="rbf", "linear" or a callable.'
         )
     rows, numbers = read_known_rows(model, X, tasks)
-    index = rows_by_task(model._read_params(), rows, index_tasks(numbers, rows.shape[0]))
+    index = rows_by_task(model._read_params(), rows, index_tasks(model.tasks_[numbers], rows.shape[0]))
     sample, labels = judged_rows(rows, index), model._model.scores(rows, numbers).argmax(axis=1)
-    return float(separation(model, sample, index.columns, labels[sample.order], index.names).mean())
+    return float(separation(model, sample, index.columns, labels[sample.order]).mean())
 
 
-def separation(
-    model: AfterFit, sample: Sample, columns: Labels | None, labels: Labels, task_numbers: Labels | None = None
-) -> Array:
-    """How well every cluster is separated, in the frame of a model that has these tasks; by default all in order."""
+def separation(model: MultitaskClusterer, sample: Sample, columns: Labels | None, labels: Labels) -> Array:
+    """How well every cluster is separated, in the frame of a model that has these tasks."""
     index, C = sample.index, model.n_clusters_
     view = View(sample.rows, index.offsets, sample.order, columns=columns)
     question = Question(view, candidate_kernels(model.kernel, "auto"), np.full(index.n_tasks, C), "independent")
-    tasks = (sample.tasks if task_numbers is None else task_numbers[sample.tasks])[index.task_numbers]
+    tasks = np.searchsorted(model.tasks_, index.names)[index.task_numbers]
     question, places = question.of_tasks(index.task_order)
     labels, tasks = labels[places], tasks[places]
     if model.selection_.center != "task":
@@ -98,11 +92,11 @@ def outlier_scores(distances: Array, offsets: NDArray[np.int64]) -> Array:
         relative[a:b] = distances[a:b] / (_middle(distances[a:b]) or 1.0)
     roots = np.sqrt(relative)
     middle = float(np.median(roots))
-    deviation = _PER_DEVIATION * _middle(np.abs(roots - middle))
+    deviation = 1.4826 * _middle(np.abs(roots - middle))
     if not deviation > 0:
         return np.zeros_like(distances)
     z = np.maximum(roots - middle, 0.0) / deviation
-    return z / (z + _DEVIATIONS)
+    return z / (z + 3.5)
 
 
 def _middle(values: Array) -> float:
@@ -133,7 +127,7 @@ def neighbour_distances(rows: Any, offsets: NDArray[np.int64], kernel: Kernel | 
         those = np.arange(a, b)
         if b - a > _MOST_REFERENCES:
             those = a + np.sort(np.random.default_rng(0).permutation(b - a)[:_MOST_REFERENCES])
-        nearest = min(_NEIGHBOURS, len(those) - 1)
+        nearest = min(5, len(those) - 1)
         for part in gen_batches(b - a, max(1, _BLOCK // len(those))) if nearest else ():
             these = np.arange(a + part.start, a + part.stop)
             distances = squared(these, those)
@@ -143,7 +137,7 @@ def neighbour_distances(rows: Any, offsets: NDArray[np.int64], kernel: Kernel | 
     return result
 
 
-def store_by_row(model: AfterFit, rows: Any, ids: Any, known: Labels | None, counts: Labels) -> None:
+def store_by_row(model: MultitaskClusterer, rows: Any, ids: Any, known: Labels | None, counts: Labels) -> None:
     """Attributes of repeated rows for every row once: those of its last copy, or what ``predict`` says without any."""
     last, none, coupling = np.maximum(np.cumsum(counts) - 1, 0), np.flatnonzero(counts == 0), model.selection_.coupling
     tasks = numbers_of_known_tasks(ids, len(counts), model.tasks_)

@@ -32,9 +32,9 @@ from mtclust.choose.settings import (
     sample_rows,
 )
 from mtclust.choose.views import View, in_many_directions
-from mtclust.core.coupling import COUPLINGS
+from mtclust.core.coupling import COUPLINGS, correlation
 from mtclust.core.criterion import CRITERIA, indicators
-from mtclust.core.kernels import KERNELS, Kernel, eigen_features
+from mtclust.core.kernels import KERNELS, Kernel
 from mtclust.core.labels import (
     counts_by_task,
     free_bounds,
@@ -47,28 +47,24 @@ from mtclust.core.matching import groups_of_tasks
 from mtclust.core.model import CommonKept, best_temperature, probabilities
 from mtclust.core.order import added, over_blocks
 from mtclust.core.tasks import ORDERED, TaskIndex
-from mtclust.exceptions import NO_VARIATION
+from mtclust.estimators.new_task import FeatureKept, KernelKept
 from mtclust.rows.features import FeatureMap, feature_map, rank_of, source_of
 from mtclust.rows.moments import Data
 from mtclust.search.all_rows import AllRows
 from mtclust.search.hints import keep_known, keep_links
-from mtclust.search.problem import Point, Problem, SearchOptions
+from mtclust.search.problem import Point, SearchOptions
 from mtclust.search.recipe import ROUGH, Outcome, first_relationship, solve
 from mtclust.util.messages import warn_user
 from mtclust.util.system import require_kernel_memory
 
 if TYPE_CHECKING:
-    from mtclust.estimators.after_fit import AfterFit
+    from mtclust.estimators.base import MultitaskClusterer
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: rows that are looked at where they spread over many directions
-_ROWS_IN_MANY = 1500
 #: up to this many rows kernel matrices of all of them are used, if the form is left open
 _SMALL = 720
-#: rows whose separation is judged without taking a sample
-_JUDGED_ROWS = 1000
 #: rows of a task that is not in the sample, or that nothing couples to others
 _ROWS_ALONE = 100
 
@@ -104,7 +100,7 @@ class Fitting:
             self.sample = sample_rows(X, index, ROWS, *every)
         spread = params.by_rows and in_many_directions(self.sample.rows, self.sample.index.offsets)
         if spread and self.form == "primal" and n > ROWS:
-            self.sample = sample_rows(X, index, _ROWS_IN_MANY, *every)
+            self.sample = sample_rows(X, index, 1500, *every)  # many directions take more rows to see
         lambdas, share = given_lambdas(params, index), params.lambda2_share(index.n_tasks)
         self.settings = settings = choose_settings(params, given, self.sample, spread, lambdas)
         if settings.frame == "task":
@@ -148,25 +144,21 @@ class Fitting:
     def _problem(self) -> Any:
         """All rows as kernel matrices, or as features with moments."""
         params, given, settings = self.params, self.given, self.settings
-        rank, landmarks, seen = None, None, settings.seen.view.through(settings.spec)
-        if self.form == "primal":
+        seen = settings.seen.view.through(settings.spec)
+        if self.form == "dual":
+            lambdas = self.lambda1[: len(settings.seen.clusters)], self.weight
+            question = replace(settings.seen, lambdas=lambdas, n_components=params.n_components or given.rows.shape[0])
+            problem: Any = question.problem(settings.spec, settings.criterion)
+            scale = seen.centred.scale
+        else:
             tasks = given.index.n_tasks if settings.frame == "task" else 1
             rank = rank_of(seen.kernel, given.rows, params.n_components, tasks)
             landmarks = None if rank is None else given.index.even_rows(rank, params.sizes_open)
             given = given if settings.frame == "task" else given.as_one_task(settings.moves)
-        X, index, criterion = given.rows, given.index, CRITERIA[settings.criterion]()
-        method, lambda1 = params.method_of(index.n_tasks), self.lambda1[: index.n_tasks]
-        bounds = neutral_bounds(index.sizes, given.clusters)
-        if criterion.exchanges:
-            bounds = parse_sizes(params.sizes, index.sizes, given.clusters, index.names)
-        if self.form == "dual":
-            scale, matrix = seen.centred.scale, seen.centred.matrix
-            weighed = eigen_features(matrix, params.n_components) if COUPLINGS[method].of_features else None
-            problem: Any = Problem(
-                matrix, index.offsets, bounds, lambda1, self.weight, method, weighed, criterion,
-                origin=seen,
-            )  # fmt: skip
-        else:
+            X, index, criterion = given.rows, given.index, CRITERIA[settings.criterion]()
+            bounds = neutral_bounds(index.sizes, given.clusters)
+            if criterion.exchanges:
+                bounds = parse_sizes(params.sizes, index.sizes, given.clusters, index.names)
             curved, centres = seen.kernel.kind in KERNELS and seen.kernel.kind != "linear", None
             if curved and params.fit_intercept and not sp.issparse(X):  # sparse rows are not centred
                 plain = source_of(X, FeatureMap(Kernel("linear")), index, True)
@@ -176,9 +168,14 @@ class Fitting:
             source = source_of(X, features, index, params.fit_intercept)
             moments = source.moments(params.fit_intercept)
             scale, data = moments.scale, Data(source, moments, bounds)
+            method, lambda1 = params.method_of(index.n_tasks), self.lambda1[: index.n_tasks]
             problem = AllRows(data, method, lambda1, self.weight, features, criterion=criterion)
         if scale == 0:
-            warn_user(NO_VARIATION, ConvergenceWarning)
+            warn_user(
+                "X has no variation within any task (its rows are equal, or differ by less than products of rows can "
+                "show; then rescale X, or take the offsets between tasks off): the labels are arbitrary.",
+                ConvergenceWarning,
+            )
         return problem
 
     # -- the search ----------------------------------------------------------------------------------------------------
@@ -191,10 +188,10 @@ class Fitting:
             rng = np.random.default_rng(0)  # what was chosen does not depend on random_state, nor do hints change that
         self.outcome = self._relaxed(rng) if params.solver == "cutting-plane" else self._searched(rng)
         if decides and settings.frame != "task":
-            moved = (
-                "each task moved by an offset of its own" if settings.moves is not None else "rows compared as they are"
-            )
-            self.decision = CouplingDecision("full", f"one model serves all tasks, with {moved}")
+            compared = "rows compared as they are"
+            if settings.moves is not None:
+                compared = "each task moved by an offset of its own"
+            self.decision = CouplingDecision("full", f"one model serves all tasks, with {compared}")
         elif decides:
             self.outcome, self.decision = decide_coupling(
                 params.coupling, self.outcome, settings.question.X, settings.tried if params.sizes_open else (),
@@ -289,9 +286,8 @@ class Fitting:
         else:
             problem = problem.with_bounds(bounds_of_labels(np.diff(problem.offsets), counts, self.given.clusters))
         Z = few.point.Z if problem.coupling.couples_labels else problem.coupling.uncoupled()
-        if (
-            problem.coupling.couples_labels and len(Z) < m
-        ):  # tasks that are not in the sample are like the mean of those
+        # tasks that are not in the sample are like the mean of those
+        if problem.coupling.couples_labels and len(Z) < m:
             own, rest = np.mean(Z.diagonal()), (Z.sum() - np.trace(Z)) / max(len(Z) * (len(Z) - 1), 1)
             Z = np.full((m, m), max(rest, 0.0))
             Z.flat[:: m + 1] = own
@@ -354,10 +350,8 @@ class Fitting:
 
     # -- the attributes ------------------------------------------------------------------------------------------------
 
-    def store(self, estimator: AfterFit, n_clusters: NumberOfClusters | None) -> None:
+    def store(self, estimator: MultitaskClusterer, n_clusters: NumberOfClusters | None) -> None:
         """Set the attributes of a fitted estimator; ``n_clusters`` says how their number was chosen, where it was."""
-        from mtclust.estimators.new_task import FeatureKept, KernelKept
-
         index, bounds, settings, outcome = self.index, self.problem.bounds, self.settings, self.outcome
         # which of many equal namings the search ends in is chance
         free = outcome.relaxation is None and not outcome.named and (bounds.interchangeable() or bounds.movable)
@@ -418,7 +412,7 @@ class Fitting:
                 entry["labels"] = in_order(entry["labels"])
         self._store_confidence(estimator)
 
-    def _store_confidence(self, estimator: AfterFit) -> None:
+    def _store_confidence(self, estimator: MultitaskClusterer) -> None:
         """Find the temperature and ``probabilities_``; keep the rows that the rest is found from when it is read."""
         outcome, index, rows = self.outcome, self.index, self.given.rows
         stored = index.in_memory and rows.shape[0] <= ORDERED
@@ -434,8 +428,8 @@ class Fitting:
 
 
 def judged_rows(rows: Any, index: TaskIndex) -> Sample:
-    """The rows that separation is taken of, copied; of very many a sample."""
-    return Sample.of(rows, index) if rows.shape[0] <= _JUDGED_ROWS else sample_rows(rows, index, ROWS)
+    """The rows that separation is taken of, copied; of more than 1000 a sample."""
+    return Sample.of(rows, index) if rows.shape[0] <= 1000 else sample_rows(rows, index, ROWS)
 
 
 def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: Labels) -> tuple[Array, Array]:
@@ -459,9 +453,3 @@ def _renamed(outcome: Outcome, new_ids: Labels) -> Outcome:
     point = problem.renamed(outcome.point, np.tile(new_ids, (problem.n_tasks, 1)))
     few = None if outcome.few is None else _renamed(outcome.few, new_ids)
     return replace(outcome, problem=problem, point=point, few=few)
-
-
-def correlation(covariance: Array) -> Array:
-    """Correlation matrix of a covariance matrix, or of each of several."""
-    scale = np.sqrt(np.maximum(np.einsum("...ii->...i", covariance), np.finfo(float).tiny))
-    return covariance / (scale[..., :, None] * scale[..., None, :])

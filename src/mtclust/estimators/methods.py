@@ -7,14 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.search.problem import Method
 
-Array = NDArray[np.float64]
-KernelArgument = str | Callable[[Any, Any], Array]
+KernelArgument = str | Callable[[Any, Any], Any]
 T = TypeVar("T")
 
 
@@ -64,7 +60,7 @@ class DMTRC(MultitaskClusterer):
         Number of Nyström features of the primal form; by default the columns of X for a linear kernel (up to 1000),
         otherwise 2√n, at least 100 and at most 200. Without effect on the dual form, which is exact.
     fit_intercept : bool, default=True
-        Centre the features within each task, which keeps differences between the tasks' means out of the coupling.
+        Centre the features within each task, which keeps differences between the tasks' means out of the models.
     n_init : int, default=8
         Labellings of every task that enter the coupled search where ``sizes`` are given; 1 stands for one start without
         restarts.
@@ -206,12 +202,7 @@ class DMTFC(MultitaskClusterer):
     {n_clusters kernel width lambda1 center}
     n_components : int, optional
         Leading eigen-features of the kernel to use (kernel PCA); all by default.
-    {sizes solver solver_options}
-    fit_intercept : bool, default=True
-        Centre the features within each task.
-    n_init : int, default=8
-        Labellings of every task that enter the search under the shared D where ``sizes`` are given.
-    {max_iter tol task_column random_state n_jobs verbose}
+    {sizes solver solver_options fit_intercept n_init max_iter tol task_column random_state n_jobs verbose}
 
     Attributes
     ----------
@@ -274,9 +265,7 @@ class DSTC(MultitaskClusterer):
     lambda1, lambda2 : "auto" or float, default="auto"
         Their sum is the weight of the ridge, relative to the kernel, which is scaled to unit mean diagonal;
         "auto" stands for constants. ``lambda1`` may be a mapping task → value.
-    {sizes solver solver_options n_components}
-    fit_intercept : bool, default=True
-        Centre the features within each task.
+    {sizes solver solver_options n_components fit_intercept}
     n_init : int, default=40
         Random starts of every task where ``sizes`` are given.
     {task_column random_state n_jobs verbose}

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_array
 
 from mtclust.choose.views import is_wide
 from mtclust.core.assignment import assign
-from mtclust.core.coupling import COUPLINGS
+from mtclust.core.coupling import COUPLINGS, correlation
 from mtclust.core.criterion import CRITERIA, indicators
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features
 from mtclust.core.labels import SizeBounds, neutral_bounds, parse_sizes, same_for_all_clusters
@@ -31,7 +31,6 @@ from mtclust.core.model import CommonKept, DecisionModel, KernelOrigin, probabil
 from mtclust.core.order import content_order
 from mtclust.core.tasks import even_positions
 from mtclust.core.validation import generator_of
-from mtclust.estimators.fit import correlation
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments
 from mtclust.rows.source import TableRows
@@ -41,17 +40,13 @@ from mtclust.search.recipe import first_relationship
 from mtclust.util.system import one_blas_thread
 
 if TYPE_CHECKING:
-    from mtclust.estimators.after_fit import AfterFit
+    from mtclust.estimators.base import MultitaskClusterer
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 #: a task is small if it has at most this share of the rows of the median task
 SMALL_SHARE = 0.3
-#: ridge of the regression on the other tasks that labels a small task
-_RIDGE = 0.001
-#: rows of a new task that are searched, of more
-_SEARCHED = 600
 
 
 @dataclass(frozen=True)
@@ -90,9 +85,9 @@ class KernelKept:
 
         ``bounds`` are those of the new task.
         """
-        if sp.issparse(self.rows) and not sp.issparse(rows):
+        if sp.issparse(self.rows):
             rows = sp.csr_matrix(rows)
-        elif sp.issparse(rows) and not sp.issparse(self.rows):
+        elif sp.issparse(rows):
             rows = rows.toarray()
         mean = rows.mean(axis=0, keepdims=True) if self.centred_rows else None
         both = [self.rows, rows if mean is None else rows - mean]
@@ -112,11 +107,7 @@ class KernelKept:
             CRITERIA[self.criterion](),
             origin=KernelOrigin(self.kernel, everything, centred, np.arange(len(raw)), last_centre(mean, m)),
         )  # fmt: skip
-        block = np.ascontiguousarray(centred.matrix[offsets[m] :, offsets[m] :])
-        alone = Problem(
-            block, np.array([0, n]), bounds, self.lambda1.mean(keepdims=True), m * self.lambda2, "independent",
-            criterion=problem.criterion,
-        )  # fmt: skip
+        alone = replace(problem.of_tasks(np.array([m])), method="independent", lambda2=m * self.lambda2)
         return problem, alone.starts(options, rng)[0], self.labels
 
 
@@ -167,14 +158,11 @@ class FeatureKept:
         new = source.moments(self.centred, self.moments.scale or None)
         ridge = self.lambda1.mean(keepdims=True), m * self.lambda2
         alone = AllRows(Data(source, new, bounds), "independent", *ridge, criterion=criterion)
-        positions = [even_positions(len(table), _SEARCHED)]
+        positions = [even_positions(len(table), 600)]  # of more rows so many are searched
         few = rows_at(alone.data, positions)
         Phi = few.moments.centred(0, few.source.take(0, np.arange(len(positions[0]))))
         exact = Problem(Phi @ Phi.T, few.source.offsets, few.bounds, *ridge, "independent", criterion=criterion)
-        starts = [
-            np.asarray(alone.carried_labels(positions, labels, np.ones((1, 1))).labels, dtype=np.int64)
-            for labels in exact.starts(options, rng)[0][:1]
-        ]
+        begun = alone.carried_labels(positions, exact.starts(options, rng)[0][0], np.ones((1, 1)))
         # rows of the known tasks are gone: they have none here
         offsets = np.append(np.zeros(m + 1, dtype=np.int64), len(table))
         shift = None if source.shift is None else np.vstack([np.zeros((m, source.n_features)), source.shift])
@@ -185,7 +173,7 @@ class FeatureKept:
             data, self.method, np.append(self.lambda1, self.lambda1.mean()), self.lambda2 * m / (m + 1),
             replace(self.features, centres=last_centre(mean, m)), criterion, gone=(self.b, self.counts),
         )  # fmt: skip
-        return problem, starts, np.empty(0, dtype=np.int64)
+        return problem, alone.labels_of(begun), np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -242,7 +230,7 @@ class NewTask:
         return probabilities(self.decision_function(X), self._model.temperature)
 
 
-def cluster_task(model: AfterFit, X: Any, sizes: Any) -> NewTask:
+def cluster_task(model: MultitaskClusterer, X: Any, sizes: Any) -> NewTask:
     """``fit_task`` of a fitted estimator; the new task is the last of its problem."""
     kept, params, temperature = model._kept, model._read_params(), model._model.temperature
     given: Any = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=model)
@@ -286,8 +274,8 @@ def cluster_task(model: AfterFit, X: Any, sizes: Any) -> NewTask:
         point = problem.descend(problem.continued(begun, Z), rng, options.effort("new task", tasks=[m]))
         small = problem.coupling.couples_labels and n <= SMALL_SHARE * np.median(np.diff(problem.offsets))
         if small and isinstance(problem, Problem) and problem.kernel.diagonal().max() > 0:
-            N = len(known)
-            z, system = indicators(known, C), problem.kernel[:N, :N] + 0.5 * N * _RIDGE * np.eye(N)
+            N = len(known)  # ridge regression on the other tasks
+            z, system = indicators(known, C), problem.kernel[:N, :N] + 0.5 * N * 0.001 * np.eye(N)
             mean = z.mean(axis=0)
             scores = problem.kernel[N:, :N] @ sla.solve(system, z - mean, assume_a="pos") + mean
             labels = assign(-scores, problem.bounds.lower[m], problem.bounds.upper[m])

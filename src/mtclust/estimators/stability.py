@@ -40,20 +40,15 @@ from mtclust.distributed import is_dask
 from mtclust.util.messages import counted, reporting
 
 if TYPE_CHECKING:
-    from mtclust.estimators.after_fit import AfterFit
+    from mtclust.estimators.base import MultitaskClusterer
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 #: agreement below which clusters are not to be trusted
 DOUBTFUL = 0.7
-#: with this many tasks or more a refit leaves some out, and keeps this share
-_FEW_TASKS = 5
-_TASKS_KEPT = 0.8
 #: rows that a refit sees at most
 MOST_ROWS = 400
-#: below this share of the rows a refit also labels those that it has not seen
-_SMALL_SHARE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +100,8 @@ def subsample(
     """
     m = len(offsets) - 1
     tasks = np.arange(m)
-    if m >= _FEW_TASKS:
-        tasks = np.sort(rng.choice(m, max(2, int(np.ceil(_TASKS_KEPT * m))), replace=False))
+    if m >= 5:  # four fifths of them
+        tasks = np.sort(rng.choice(m, int(np.ceil(0.8 * m)), replace=False))
     parts = []
     for i in tasks:
         n = int(offsets[i + 1] - offsets[i])
@@ -145,7 +140,7 @@ def compared(
 
 
 def refit_on_subsamples(
-    model: AfterFit, X: Any, tasks: Any, n_refits: int, share: float, random_state: Any
+    model: MultitaskClusterer, X: Any, tasks: Any, n_refits: int, share: float, random_state: Any
 ) -> Stability:
     """``stability`` of a fitted estimator."""
     if is_dask(X, tasks):
@@ -175,7 +170,7 @@ def refit_on_subsamples(
             own = index.order[where]
             anew = refitted(model, rows[np.ix_(own, own)] if precomputed else rows[own], names[where])
             found = np.asarray(anew.labels_)
-            if share < _SMALL_SHARE and not precomputed:
+            if share < 0.5 and not precomputed:  # it also labels the rows that it has not seen
                 every = rows_of_tasks(index.offsets, seen)
                 given, found = found, anew.predict(rows[index.order[every]], tasks=names[every])
                 found[np.searchsorted(every, where)] = given
@@ -185,7 +180,7 @@ def refit_on_subsamples(
     return replace(said, rows=index.to_input_order(said.rows))
 
 
-def refitted(model: AfterFit, X: Any, tasks: NDArray[Any]) -> Any:
+def refitted(model: MultitaskClusterer, X: Any, tasks: NDArray[Any]) -> Any:
     """The same estimator fitted to other rows or columns, with the number of clusters and what else was chosen."""
     chosen, params = model.selection_, model.get_params(deep=False)
     names, rows = np.unique(tasks, return_counts=True)

@@ -6,7 +6,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -64,13 +64,18 @@ _on_command_line: ContextVar[bool] = ContextVar("on_command_line", default=False
 
 
 @contextmanager
-def on_command_line() -> Iterator[None]:
-    """Name options as the command line does, inside the ``with`` block."""
-    token = _on_command_line.set(True)
+def _having(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """The variable has this value inside the ``with`` block."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _on_command_line.reset(token)
+        variable.reset(token)
+
+
+def on_command_line() -> AbstractContextManager[None]:
+    """Name options as the command line does, inside the ``with`` block."""
+    return _having(_on_command_line, True)
 
 
 def advice(in_python: str, on_line: str) -> str:
@@ -104,14 +109,9 @@ def warn_user(message: str, category: type[Warning]) -> None:
 _under_way: ContextVar[tuple[str, int, tuple[str, ...]]] = ContextVar("under_way", default=("", 0, ()))
 
 
-@contextmanager
-def reporting(estimator: BaseEstimator) -> Iterator[None]:
+def reporting(estimator: BaseEstimator) -> AbstractContextManager[None]:
     """What happens inside the ``with`` block is the fit of this estimator."""
-    token = _under_way.set((type(estimator).__name__, int(estimator.verbose), ()))
-    try:
-        yield
-    finally:
-        _under_way.reset(token)
+    return _having(_under_way, (type(estimator).__name__, int(estimator.verbose), ()))
 
 
 def _report(estimator: str, verbose: int, phases: tuple[str, ...]) -> None:
@@ -126,12 +126,9 @@ def _report(estimator: str, verbose: int, phases: tuple[str, ...]) -> None:
 def phase(name: str) -> Iterator[None]:
     """A part of a fit, logged to "mtclust" at level INFO; phases inside it are named together with it."""
     estimator, verbose, phases = _under_way.get()
-    token = _under_way.set((estimator, verbose, (*phases, name)))
-    try:
+    with _having(_under_way, (estimator, verbose, (*phases, name))):
         _report(*_under_way.get())
         yield
-    finally:
-        _under_way.reset(token)
 
 
 def counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:
