@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mtclust.app.commands import _named_right, word_or_shares
+from mtclust.app.cli import _named_right, word_or_shares
 from mtclust.app.findings import Trait, typical_rows
 from mtclust.app.tables.columns import Feature
 from mtclust.app.tables.screening import chances_of_company, last_word
