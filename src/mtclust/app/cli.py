@@ -27,7 +27,7 @@ import mtclust
 from mtclust.exceptions import CommandError, ModelFileError, TableWarning
 from mtclust.persistence.atomic import atomic_write, cannot_write, flush_directory, unfinished_name
 from mtclust.util.messages import on_command_line, phase
-from mtclust.util.system import require
+from mtclust.util.system import pandas, require
 
 #: what ``mtclust fit`` writes
 MODEL_FILE, LABELS_FILE, REPORT_FILE = "model.mtclust", "labels.csv", "report.html"
@@ -242,7 +242,6 @@ def run_fit(options: argparse.Namespace) -> None:
     check_keys(options.key)
     further = {name: vars(options)[name] for name in ("coupling", "center") if vars(options)[name] is not None}
     with staged_directory(options.out, overwrite=options.overwrite) as stage:
-        require("pandas", "cli")
         from mtclust.app.tables.table import read_file, read_tables
 
         with phase("reading"):
@@ -314,7 +313,6 @@ def run_predict(options: argparse.Namespace) -> None:
         raise CommandError(
             f"--out {options.out} is already there; choose another name, or replace it with --overwrite."
         )
-    require("pandas", "cli")
     model = options.model / MODEL_FILE if options.model.is_dir() else options.model
     if not model.exists():
         raise CommandError(f"{model}: there is no model; give the directory that mtclust fit wrote.")
@@ -347,7 +345,6 @@ def handwriting() -> Any:
     import numpy as np
     from sklearn.datasets import load_digits
 
-    pandas = require("pandas", "cli")
     pixels, digits = load_digits(return_X_y=True, as_frame=True)
     sheets = np.searchsorted(SHEETS, np.arange(len(digits)), side="right")
     names = {"sheet": [f"sheet {number}" for number in sheets], "digit": digits}
@@ -384,7 +381,7 @@ def _compare(frame: Any, result: Path) -> None:
     """How many images are named right when clusters are named by their most frequent digit, beside k-means."""
     import numpy as np
 
-    labels = require("pandas", "cli").read_csv(result / "labels.csv")
+    labels = pandas.read_csv(result / "labels.csv")
     found, alone = labels["cluster"].to_numpy(), labels["alone"].to_numpy()
     sheets, digits = frame["sheet"].to_numpy(), frame["digit"].to_numpy()
     X, n_clusters = frame.filter(like="pixel").to_numpy(dtype=float), len(np.unique(found))
@@ -423,7 +420,7 @@ def _kmeans(X: Any, n_clusters: int) -> Any:
 
 def _named_right(truth: Any, labels: Any, groups: Any) -> float:
     """Share of rows whose class is the most frequent one of their cluster within their group."""
-    counts = require("pandas", "cli").crosstab([groups, labels], truth)
+    counts = pandas.crosstab([groups, labels], truth)
     return float(counts.max(axis=1).sum() / len(truth))
 
 
@@ -499,6 +496,6 @@ def labels_csv(table: Any, keys: Sequence[str], numbered: bool, **columns: Any) 
     """What labels.csv holds: what names the row, its task, its cluster (number or name), and how clear that is."""
     names = {"row": table.row_numbers} if numbered else {}
     names |= {key: table.strings(key) for key in keys}
-    frame = require("pandas", "cli").DataFrame(names | {"task": table.tasks} | columns)
+    frame = pandas.DataFrame(names | {"task": table.tasks} | columns)
     frame["margin"] = frame["margin"].replace(math.inf, math.nan)  # there is no other cluster
     return str(frame.to_csv(index=False, float_format="%.4f", lineterminator="\n"))

@@ -27,7 +27,7 @@ from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence.atomic import atomic_write
 from mtclust.selection import select_n_clusters
 from mtclust.util.messages import advice, distinct_names, how_many, option, phase, warn_user
-from mtclust.util.system import require
+from mtclust.util.system import pandas, require
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,6 @@ class Rows:
     task_numbers: NDArray[np.int64]
     margins: NDArray[np.float64]
     following: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, table: Table, X: Any, model: Any) -> Rows:
-        """The rows of a fitted model."""
-        tasks = strings_of(table.tasks)
-        margins = row_margins(model.decision_function(X, tasks=tasks), model.labels_)
-        return cls(table, X, np.searchsorted(model.tasks_, tasks), *margins)
 
     def least_sure(self, n: int) -> NDArray[np.int64]:
         """Positions of the rows with the smallest margins."""
@@ -232,7 +225,7 @@ class Clustering:
         }  # fmt: skip
         columns |= {name: values[chosen] for name, values in self.row_columns().items() if name != "alone"}
         columns |= {column.name: rows.table.frame[column.name].to_numpy()[chosen] for column in self.encoder.columns}
-        return as_frame(require("pandas", "cli").DataFrame(columns, index=self._index()[chosen]), self._polars)
+        return as_frame(pandas.DataFrame(columns, index=self._index()[chosen]), self._polars)
 
     def row_columns(self) -> dict[str, Any]:
         """What is known of every row beside its cluster: how sure that is, and its cluster in its task alone."""
@@ -384,7 +377,7 @@ class Clustering:
         """:attr:`clusters` in pandas."""
         if self._rows is None:
             return self._kept_table("clusters")
-        pandas, index = require("pandas", "cli"), self._index()
+        index = self._index()
         model, C, sizes = self.model, self.n_clusters, np.asarray(self.model.cluster_sizes_)
         columns: dict[str, Any] = {"rows": sizes.sum(axis=0), "share": sizes.sum(axis=0) / sizes.sum()}
         for task in words.natural_order(model.tasks_):
@@ -405,7 +398,6 @@ class Clustering:
         """:attr:`tasks` in pandas."""
         if self._rows is None:
             return self._kept_table("tasks")
-        pandas = require("pandas", "cli")
         model, sizes = self.model, np.asarray(self.model.cluster_sizes_)
         columns: dict[str, Any] = {"rows": sizes.sum(axis=1)}
         for c, name in enumerate(self.named(np.arange(self.n_clusters))):
@@ -431,7 +423,7 @@ class Clustering:
 
     def _index(self) -> Any:
         index = None if self._rows is None or self._polars else self._rows.table.index
-        return require("pandas", "cli").RangeIndex(len(self.model.labels_)) if index is None else index
+        return pandas.RangeIndex(len(self.model.labels_)) if index is None else index
 
     def named(self, labels: NDArray[np.int64]) -> Any:
         """Numbers of clusters as the user sees them: the names they were given, else the numbers."""
@@ -442,7 +434,7 @@ class Clustering:
     def _kept_table(self, name: str) -> Any:
         kept = dict(self._kept[name])
         title = kept.pop("name")
-        return require("pandas", "cli").DataFrame(**kept).rename_axis(title)
+        return pandas.DataFrame(**kept).rename_axis(title)
 
 
 def row_margins(
@@ -462,7 +454,7 @@ def as_series(values: Any, index: Any, name: str, polars: bool) -> Any:
     """A series of pandas, or of polars, where there is no index."""
     if polars:
         return require("polars", "cli").Series(name, list(values))
-    return require("pandas", "cli").Series(values, index=index, name=name)
+    return pandas.Series(values, index=index, name=name)
 
 
 def as_frame(frame: Any, polars: bool) -> Any:

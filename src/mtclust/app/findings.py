@@ -64,33 +64,23 @@ class Trait:
     task: int | None = None
 
 
-@dataclass(frozen=True)
 class ClusterMoments:
-    """Counts (m × C) and sums of X (m × C × d) by task and cluster."""
+    """Counts (m × C), sums and means (m × C × d; 0 of no rows) of X by task and cluster.
 
-    counts: Array
-    sums: Array
-    #: standard deviations within the tasks (m × d), and the variance within clusters and tasks (d)
-    spreads: Array
-    within: Array
+    Beside them the standard deviations within tasks (``spreads``, m × d), and the variance within their clusters (d).
+    """
 
-    @classmethod
-    def of(cls, X: Any, tasks: Labels, labels: Labels, m: int, n_clusters: int) -> ClusterMoments:
-        """Of rows with the numbers of their tasks and clusters."""
-        cell = tasks * n_clusters + labels
-        counts = np.bincount(cell, minlength=m * n_clusters).reshape(m, n_clusters).astype(float)
-        sums = _sums(X, cell, m * n_clusters).reshape(m, n_clusters, X.shape[1])
+    def __init__(self, X: Any, tasks: Labels, labels: Labels, m: int, C: int) -> None:
+        cell = tasks * C + labels
+        self.counts = np.bincount(cell, minlength=m * C).reshape(m, C).astype(float)
+        self.sums = _sums(X, cell, m * C).reshape(m, C, X.shape[1])
+        self.means = self.sums / np.maximum(self.counts, 1.0)[:, :, None]
         squares = _sums(X.multiply(X) if sp.issparse(X) else X**2, tasks, m)
-        n = np.maximum(counts.sum(axis=1), 1.0)[:, None]
-        spreads = np.sqrt(np.maximum(squares / n - (sums.sum(axis=1) / n) ** 2, 0.0))
-        between = np.sum(sums**2 / np.maximum(counts, 1.0)[:, :, None], axis=(0, 1))
-        freedom = max(len(labels) - np.count_nonzero(counts), 1)
-        return cls(counts, sums, spreads, np.maximum(squares.sum(axis=0) - between, 0.0) / freedom)
-
-    @property
-    def means(self) -> Array:
-        """Of every task and cluster; 0 where there are no rows."""
-        return self.sums / np.maximum(self.counts, 1.0)[:, :, None]
+        n = np.maximum(self.counts.sum(axis=1), 1.0)[:, None]
+        self.spreads = np.sqrt(np.maximum(squares / n - (self.sums.sum(axis=1) / n) ** 2, 0.0))
+        between = np.sum(self.sums**2 / np.maximum(self.counts, 1.0)[:, :, None], axis=(0, 1))
+        freedom = max(len(labels) - np.count_nonzero(self.counts), 1)
+        self.within = np.maximum(squares.sum(axis=0) - between, 0.0) / freedom
 
     def effects(self, cluster: int) -> tuple[Array, Array]:
         """Effects (m × d; NaN rows where there is nothing to compare) and their standard errors (m,)."""
@@ -126,7 +116,7 @@ class Findings:
         m, C = shape
         self._features = features
         self._words = features[0].kind == "word"
-        self.moments = ClusterMoments.of(X, tasks, labels, m, C)
+        self.moments = ClusterMoments(X, tasks, labels, m, C)
         cell, shape_of = tasks * C + labels, (m, C, X.shape[1])
         shown = X != 0 if self._words else X if known is None else np.where(known, X, 0.0)
         self._sums = _sums(shown, cell, m * C).reshape(shape_of)

@@ -15,7 +15,6 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import chain
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -207,15 +206,16 @@ def cautions(
     where more is known than the model holds.
     """
     facts, warned = facts or Facts.of(model), [getattr(entry, "message", entry) for entry in warned]
-    found = chain(
-        _search(model), _number(model, facts, warned), _stability(facts), _between_tasks(model), _few_rows(model),
-        _warnings(warned),
-    )  # fmt: skip
+    found = [*_of_search(model), *_of_clusters(model, facts, warned), *_of_tasks(model)]
+    found += [Caution("Odd values", str(warning)) for warning in warned if isinstance(warning, TableWarning)]
+    said = (UncoupledWarning, SmallTaskWarning, ConvergenceWarning, ClusterNumberWarning, TableWarning)
+    others = dict.fromkeys(str(warning) for warning in warned if not isinstance(warning, said))
+    found += [Caution("Warning", text) for text in others]
     called, cluster = names or {}, re.compile(r"\bcluster (\d+)\b")
     return [Caution(title, cluster.sub(lambda c: called.get(int(c[1]), c[0]), text)) for title, text in found]
 
 
-def _search(model: AfterFit) -> Iterator[Caution]:
+def _of_search(model: AfterFit) -> Iterator[Caution]:
     if hasattr(model, "relaxed_labels_"):
         text = "The labels are those of a convex relaxation; they depend on where it started and when it stopped. "
         yield Caution("Relaxed labels", text + 'Compare with solver="exchange".')
@@ -227,7 +227,25 @@ def _search(model: AfterFit) -> Iterator[Caution]:
         yield Caution("Not converged", text + advice("Raise max_iter or tol.", "Try another --seed."))
 
 
-def _stability(facts: Facts) -> Iterator[Caution]:
+def _of_clusters(model: AfterFit, facts: Facts, warned: Sequence[Any]) -> Iterator[Caution]:
+    """Clusters that may be none, that refits do not find again, or whose number the data do not decide."""
+    texts = dict.fromkeys(str(warning) for warning in warned if isinstance(warning, ClusterNumberWarning))
+    if facts.doubted:
+        text = "The clusters are separated no better than those of noise."
+        if facts.structure == "none":
+            text = "A test finds no structure beyond single columns and their correlations"
+            text += (
+                ": no sign of distinct groups." if facts.standing == "none" else "; with few rows it can miss groups."
+            )
+        yield Caution("No clear clusters", text)
+        texts = {}
+    elif not facts.decided:
+        number = model.selection_.n_clusters
+        others = [str(other) for other in number.shown if other != number.chosen]
+        called = advice("n_clusters=", "--clusters ") + listing(others, len(others)).replace(" and ", " or ")
+        see = f"To see {'the other' if len(others) == 1 else 'the others'}, cluster again with {called}."
+        texts = {f"{number.reason}. {see}": None}
+    yield from (Caution("Number of clusters", text) for text in texts)
     found = facts.stability
     if found is None or facts.n_clusters == 1:
         return
@@ -245,8 +263,8 @@ def _stability(facts: Facts) -> Iterator[Caution]:
         yield Caution("Some clusters are not reproduced", text)
 
 
-def _between_tasks(model: AfterFit) -> Iterator[Caution]:
-    """Tasks that were clustered apart, and clusters that lie in one task.
+def _of_tasks(model: AfterFit) -> Iterator[Caution]:
+    """Tasks that were clustered apart, clusters that lie in one task, too few rows, and rows that are alone.
 
     Where all tasks are measured from one origin, a shift of a task looks like a cluster.
     """
@@ -270,20 +288,14 @@ def _between_tasks(model: AfterFit) -> Iterator[Caution]:
             f"this task has, or a mere difference between tasks. {within} compares rows within tasks only."
         )
         yield Caution("Clusters of one task", text)
-
-
-def _few_rows(model: AfterFit) -> Iterator[Caution]:
-    """Clusters and tasks with few rows, and rows that are alone."""
-    total = np.asarray(model.cluster_sizes_).sum(axis=0)
     tiny = np.flatnonzero(total < max(FEW_ROWS, 0.1 * total.sum() / len(total)))  # a tenth of equal sizes
     asked_for = not isinstance(model.sizes, str | Real | tuple)  # by a table of sizes
     if len(tiny) and total.sum() >= FEW_ROWS * len(total) and not asked_for:
         text = f"{listing([f'{total[c]} of {total.sum()} rows in cluster {c}' for c in tiny], NAMED)}: too few to say "
         fewer = advice('clusters or sizes="balanced"', "clusters (--clusters) or --sizes balanced")
         yield Caution("Tiny clusters", f"{text}much about. Try fewer {fewer}.")
-    names, number = model.tasks_.tolist(), model.n_clusters if isinstance(model.n_clusters, Mapping) else {}
-    rows = np.asarray(model.cluster_sizes_).sum(axis=1)
-    small = [name for name, n in zip(names, rows) if n < FEW_ROWS * number.get(name, model.n_clusters_)]
+    number = model.n_clusters if isinstance(model.n_clusters, Mapping) else {}
+    small = [name for name, n in zip(names, sizes.sum(axis=1)) if n < FEW_ROWS * number.get(name, model.n_clusters_)]
     if small:
         text = f"{_tasks(model, small, begin=True)} {'has' if len(small) == 1 else 'have'} fewer than {FEW_ROWS} rows"
         yield Caution("Few rows", f"{text} per cluster; clusters there rest on very few rows.")
@@ -292,35 +304,6 @@ def _few_rows(model: AfterFit) -> Iterator[Caution]:
         rows = how_many(alone, "row lies", "rows lie")
         text = f"{rows} far from all others of the same task and may belong to no cluster (outlier score above 0.75)."
         yield Caution("Rows far from all others", text)
-
-
-def _number(model: AfterFit, facts: Facts, warned: Sequence[Any]) -> Iterator[Caution]:
-    """Clusters that may be none, numbers that the data do not decide between and how to see the others."""
-    if facts.doubted:
-        text = "The clusters are separated no better than those of noise."
-        if facts.structure == "none":
-            text = "A test finds no structure beyond single columns and their correlations"
-            text += (
-                ": no sign of distinct groups." if facts.standing == "none" else "; with few rows it can miss groups."
-            )
-        yield Caution("No clear clusters", text)
-        return
-    number = model.selection_.n_clusters
-    texts = dict.fromkeys(str(warning) for warning in warned if isinstance(warning, ClusterNumberWarning))
-    if not facts.decided:
-        others = [str(other) for other in number.shown if other != number.chosen]
-        called = advice("n_clusters=", "--clusters ") + listing(others, len(others)).replace(" and ", " or ")
-        see = f"To see {'the other' if len(others) == 1 else 'the others'}, cluster again with {called}."
-        texts = {f"{number.reason}. {see}": None}
-    yield from (Caution("Number of clusters", text) for text in texts)
-
-
-def _warnings(warned: Sequence[Any]) -> Iterator[Caution]:
-    """What ``fit`` warned of and is not said in other words."""
-    said = (UncoupledWarning, SmallTaskWarning, ConvergenceWarning, ClusterNumberWarning, TableWarning)
-    yield from (Caution("Odd values", str(warning)) for warning in warned if isinstance(warning, TableWarning))
-    others = dict.fromkeys(str(warning) for warning in warned if not isinstance(warning, said))
-    yield from (Caution("Warning", text) for text in others)
 
 
 def _tasks(model: AfterFit, names: list[Any], *, begin: bool = False) -> str:

@@ -22,7 +22,7 @@ from mtclust.app.tables.values import Cells, NumberForm
 from mtclust.exceptions import TableError
 from mtclust.text import TaskTfidf
 from mtclust.util.messages import option
-from mtclust.util.system import require
+from mtclust.util.system import pandas
 
 Array = NDArray[np.float64]
 Tasks = NDArray[np.str_]
@@ -78,7 +78,7 @@ class NumberColumn:
             scale = float(far * np.sqrt(np.mean(((known - centre) / far) ** 2)))
         fills: dict[str, float] = {}
         if cells.missing.any():
-            medians = require("pandas", "cli").Series(values).groupby(tasks, observed=True).median().dropna()
+            medians = pandas.Series(values).groupby(tasks, observed=True).median().dropna()
             fills = {str(task): float(median) for task, median in medians.items()}
         fill = float(np.median(known))
         if isinstance(form, str):  # of dates
@@ -135,7 +135,6 @@ class CategoryColumn:
 
     @classmethod
     def learn(cls, cells: Cells, scaling: str, tasks: Any) -> CategoryColumn:
-        pandas = require("pandas", "cli")
         counts = pandas.crosstab(np.asarray(tasks)[~cells.missing], cells.strings[~cells.missing])
         shares = counts.sum().to_numpy() / counts.to_numpy().sum()
         spread = float(np.sqrt((1.0 - np.sum(shares**2)) / (2 if len(shares) == 2 else 1)))
@@ -145,7 +144,7 @@ class CategoryColumn:
         return cls(cells.name, [str(level) for level in counts.columns], scale, shares.tolist(), fills)
 
     def transform(self, cells: Cells, tasks: Tasks) -> Array:
-        codes = require("pandas", "cli").Index(self.levels).get_indexer(cells.strings)
+        codes = pandas.Index(self.levels).get_indexer(cells.strings)
         codes[cells.missing] = -1
         indicators = np.vstack([np.eye(len(self.levels)), np.zeros(len(self.levels))])[codes]
         if cells.missing.any():
@@ -240,15 +239,13 @@ class TopicColumn(TextColumn):
 
 def leading_axes(rows: Any, tasks: NDArray[np.int64], k: int) -> Array:
     """The k directions (k × d) in which rows of the same task differ most, their largest entries positive."""
-    n, d = rows.shape
+    (n, d), few = rows.shape, k + 1 if sp.issparse(rows) else 500
+    rows = sp.csr_matrix(rows)
     rows_of = sp.csr_matrix((np.ones(n), (np.arange(n), tasks)))
-    means = np.asarray((rows_of.T @ rows).todense() if sp.issparse(rows) else rows_of.T @ rows)
-    means = means / np.maximum(np.bincount(tasks), 1)[:, None]
-    squares = rows.multiply(rows).sum() if sp.issparse(rows) else np.sum(rows**2)
-    flat = squares - np.sum(np.bincount(tasks)[:, None] * means**2) <= 1e-9  # rows of a task are all the same
-    if flat or min(n, d) <= (k + 1 if sp.issparse(rows) else 500):
-        dense = rows.toarray() if sp.issparse(rows) else np.asarray(rows)
-        axes = np.linalg.svd(dense - means[tasks], full_matrices=False)[2][:k]
+    means = (rows_of.T @ rows).toarray() / np.maximum(np.bincount(tasks), 1)[:, None]
+    squares = rows.multiply(rows).sum() - np.sum(np.bincount(tasks)[:, None] * means**2)
+    if squares <= 1e-9 or min(n, d) <= few:  # 0 where the rows of a task are all the same
+        axes = np.linalg.svd(rows.toarray() - means[tasks], full_matrices=False)[2][:k]
     else:
         within = LinearOperator(
             (n, d), dtype=np.float64,

@@ -31,7 +31,7 @@ from mtclust.app.tables.values import MISSING, MOSTLY, Cells
 from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError
 from mtclust.util.messages import how_many, listing, option
-from mtclust.util.system import require
+from mtclust.util.system import pandas
 
 #: version of the saved form
 FORMAT = 3
@@ -168,7 +168,7 @@ class _Learner:
             given = getattr(self, argument) or []
             self.table.require_columns([given] if isinstance(given, str) else list(given), option(argument))
         self.choosing = self.columns is None and self.text_column is None
-        self.tasks = require("pandas", "cli").Categorical(strings_of(self.table.tasks))
+        self.tasks = pandas.Categorical(strings_of(self.table.tasks))
         self.left_out: dict[str, str] = {}
         self.identifiers: list[str] = []
         self.numbers: dict[str, NDArray[np.float64]] = {}
