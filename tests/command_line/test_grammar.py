@@ -8,9 +8,8 @@ import pytest
 
 from mtclust import DMTRC, DSTC
 from mtclust.app.findings import Findings, differences
-from mtclust.app.summary import cautions, choices
 from mtclust.app.tables.columns import Feature
-from mtclust.app.words import agreement_in_words, cluster_in_words, difference_in_words
+from mtclust.app.words import agreement_in_words, cautions, choices, cluster_in_words, difference_in_words
 from mtclust.choose.coupling import decide_coupling
 from mtclust.choose.number import ClusterNumberChoice, warn_of_choice
 from mtclust.estimators.stability import Stability

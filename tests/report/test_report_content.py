@@ -16,14 +16,12 @@ from mtclust.app.findings import Findings
 from mtclust.app.report.page import (
     MOST_PER_TASK,
     SIDE,
-    TASKS_SHOWN,
     positions,
     render_report,
     report_content,
 )
-from mtclust.app.summary import cautions, likeness_of_tasks
 from mtclust.app.tables.columns import Feature
-from mtclust.app.words import natural_order
+from mtclust.app.words import TASKS_SHOWN, cautions, likeness_of_tasks, natural_order
 from mtclust.exceptions import ClusterNumberWarning
 from mtclust.util.messages import on_command_line
 from tests.conftest import clustering_of, gaussian_tasks

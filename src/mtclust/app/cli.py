@@ -182,7 +182,6 @@ def add_columns(parser: Any, name: str, words: str) -> None:
 
 
 def add_speech(parser: Any) -> None:
-    """How a command speaks."""
     parser.add_argument("--quiet", action="store_true", help="no summary, no notes")
     # before the name of the command it is that of build_parser
     parser.add_argument("--verbose", action="store_true", help=_VERBOSE, default=argparse.SUPPRESS)
@@ -248,8 +247,7 @@ def run_fit(options: argparse.Namespace) -> None:
             read = [read_file(path) for path in options.data]
         table = read_tables(read, options.task_column)
         for name in ("text_column", "key", "columns", "categories"):  # typos, before anything heavy is imported
-            given = vars(options)[name] or []
-            table.require_columns([given] if isinstance(given, str) else given, "--" + name.replace("_", "-"))
+            table.require_columns(vars(options)[name] or [], "--" + name.replace("_", "-"))
         require("jinja2", "report")
         from mtclust.app.cluster import cluster
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from mtclust.app.tables.columns import Feature
-from mtclust.app.tables.screening import CHANCE
+from mtclust.app.tables.encoding import CHANCE
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -123,6 +123,7 @@ class Findings:
         every = known is None or self._words
         counts = self.moments.counts[:, :, None] if every else _sums(known, cell, m * C).reshape(shape_of)
         self._counts = np.broadcast_to(counts, shape_of)
+        self._effects = [self.moments.effects(c) for c in range(C)]
         self.traits = [self._of_cluster(c) for c in range(C)]
         self.agreement, self.chance, self.differs = id_agreement(X, tasks, self.moments, common=common)
 
@@ -133,31 +134,31 @@ class Findings:
 
     def by_task(self, cluster: int, most: int) -> dict[int, list[Trait]]:
         """What sets a cluster apart in each of the tasks that have the most of it, the strongest first."""
-        effects, _ = self.moments.effects(cluster)
+        effects = self._effects[cluster][0]
         good, rows = np.abs(np.nan_to_num(effects)) >= LEAST_EFFECT, self.moments.counts[:, cluster]
         tasks = [task for task in np.argsort(-rows, kind="stable").tolist()[:most] if rows[task]]
-        return {task: self._best(cluster, effects, good[task], effects[task], "task", task) for task in tasks}
+        return {task: self._best(cluster, good[task], effects[task], "task", task) for task in tasks}
 
     def _of_cluster(self, cluster: int) -> list[Trait]:
         """What holds in all tasks, else in most, else in all rows together."""
-        effects, errors = self.moments.effects(cluster)
+        effects, errors = self._effects[cluster]
         present = np.flatnonzero(~np.isnan(errors))
         if not len(present):
-            return self._of_rows(cluster, effects)
+            return self._of_rows(cluster)
         here, weight = effects[present], self.moments.counts[present, cluster]
         weight = weight / weight.sum()
         mean, error = weight @ here, np.sqrt(np.sum((weight * errors[present]) ** 2))
         agreeing = weight @ (np.sign(here) == np.sign(mean))  # share of the cluster's rows
         strong = np.abs(mean) >= max(LEAST_EFFECT, 3.5 * error)  # so sure, since many features are looked at
         return (
-            self._best(cluster, effects, strong & (agreeing > 1 - 1e-9), mean, "all")
-            or self._between(cluster, effects, mean)
-            or self._best(cluster, effects, strong & (agreeing > 0.5), mean, "most")[: SHARED // 2]
-            or self._of_rows(cluster, effects)
+            self._best(cluster, strong & (agreeing > 1 - 1e-9), mean, "all")
+            or self._between(cluster, mean)
+            or self._best(cluster, strong & (agreeing > 0.5), mean, "most")[: SHARED // 2]
+            or self._of_rows(cluster)
         )
 
     def _best(
-        self, cluster: int, effects: Array, good: NDArray[np.bool_], effect: Array, scope: str, task: int | None = None
+        self, cluster: int, good: NDArray[np.bool_], effect: Array, scope: str, task: int | None = None
     ) -> list[Trait]:
         """The strongest of some features whose averages differ as the effect says; that a word is missing says little.
 
@@ -165,16 +166,16 @@ class Findings:
         """
         rank = np.where(good, effect if self._words else np.abs(effect), -np.inf)
         best = (int(f) for f in np.argsort(-rank, kind="stable") if rank[f] > 0)
-        traits = (self._trait(cluster, f, effects, float(effect[f]), scope, task) for f in best)
+        traits = (self._trait(cluster, f, float(effect[f]), scope, task) for f in best)
         return list(islice((trait for trait in traits if (trait.inside - trait.outside) * trait.effect > 0), SHARED))
 
-    def _trait(self, cluster: int, f: int, effects: Array, effect: float, scope: str, task: int | None = None) -> Trait:
+    def _trait(self, cluster: int, f: int, effect: float, scope: str, task: int | None = None) -> Trait:
         """With the means of the known values over the rows inside and outside the cluster, of one task or of all."""
         rows, own = slice(None) if task is None else [task], np.arange(self._sums.shape[1]) == cluster
         sums, counts = self._sums[rows, :, f], self._counts[rows, :, f]
         pairs = [(sums[:, part].sum(), counts[:, part].sum()) for part in (own, ~own)]
         inside, outside = (float(total / count) if count else float("nan") for total, count in pairs)
-        return Trait(self._features[f], effects[:, f], inside, outside, effect, scope, task)
+        return Trait(self._features[f], self._effects[cluster][0][:, f], inside, outside, effect, scope, task)
 
     def _means(self) -> Array:
         """Of the rows of every cluster in standard deviations within tasks (C × d)."""
@@ -182,21 +183,21 @@ class Findings:
         counts = np.maximum(self.moments.counts.sum(axis=0), 1.0)
         return self.moments.sums.sum(axis=0) / counts[:, None] / np.where(spread > 0, spread, np.inf)
 
-    def _between(self, cluster: int, effects: Array, mean: Array) -> list[Trait]:
+    def _between(self, cluster: int, mean: Array) -> list[Trait]:
         """Numbers that tell other clusters apart, between which this one lies."""
         means = self._means()
         inside = (means.min(axis=0) < means[cluster]) & (means[cluster] < means.max(axis=0))
         measured = np.array([feature.kind in ("number", "year", "date") for feature in self._features], dtype=bool)
         apart = np.where(inside & measured, np.ptp(means, axis=0), 0.0)
         best = [f for f in np.argsort(-apart, kind="stable")[: SHARED // 2] if apart[f] >= 2 * LEAST_EFFECT]
-        return [self._trait(cluster, f, effects, float(mean[f]), "between") for f in best]
+        return [self._trait(cluster, f, float(mean[f]), "between") for f in best]
 
-    def _of_rows(self, cluster: int, effects: Array) -> list[Trait]:
+    def _of_rows(self, cluster: int) -> list[Trait]:
         """What differs most between the rows inside and outside a cluster, whatever their tasks."""
         counts, means = self.moments.counts.sum(axis=0), self._means()
         others = np.delete(counts, cluster) @ np.delete(means, cluster, axis=0) / max(counts.sum() - counts[cluster], 1)
         strength = means[cluster] - others
-        found = self._best(cluster, effects, np.ones(len(strength), dtype=bool), strength, "rows")[: SHARED // 2]
+        found = self._best(cluster, np.ones(len(strength), dtype=bool), strength, "rows")[: SHARED // 2]
         return [trait for trait in found if abs(trait.effect) >= LEAST_EFFECT] or found[:1]
 
 

@@ -11,7 +11,7 @@ not that says anything about the rows; where they go together with other columns
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -53,9 +53,11 @@ class Feature:
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """(value − centre)/scale; ``fills`` are the medians of the tasks, ``few`` says that different values are few."""
+    """(value − centre)/scale; ``fills`` are the medians of the tasks, ``few`` says that different values are few.
 
-    kind: ClassVar[str] = "number"
+    The values of a date are days, and its ``form`` is a format of dates.
+    """
+
     name: str
     centre: float
     scale: float
@@ -106,16 +108,13 @@ class NumberColumn:
         return ((values - self.centre) / self.scale)[:, None]
 
     @property
+    def kind(self) -> str:
+        return "date" if isinstance(self.form, str) else "number"
+
+    @property
     def features(self) -> list[Feature]:
         kind, unit = "year" if self.year else self.kind, "" if isinstance(self.form, str) else str(self.form["unit"])
         return [Feature(self.name, kind, self.centre, self.scale, unit, self.name)]
-
-
-@dataclass(frozen=True)
-class DateColumn(NumberColumn):
-    """Days, centred and scaled as numbers are; ``form`` is the format of the dates."""
-
-    kind: ClassVar[str] = "date"
 
 
 @dataclass(frozen=True)
@@ -150,10 +149,6 @@ class CategoryColumn:
         if cells.missing.any():
             indicators[cells.missing] = [self.fills.get(str(task), self.fill) for task in tasks[cells.missing]]
         return (indicators[:, 1:] if len(self.levels) == 2 else indicators) / self.scale
-
-    def unknown(self, cells: Cells) -> list[str]:
-        """Levels that were not there when the column was learned."""
-        return sorted(set(cells.strings[~cells.missing].tolist()) - set(self.levels))
 
     @property
     def features(self) -> list[Feature]:
@@ -267,8 +262,9 @@ def plane(rows: Any, tasks: NDArray[np.int64], sample: NDArray[np.int64]) -> Arr
     return centred(np.asarray(rows @ axes.T), tasks)
 
 
-Column = NumberColumn | CategoryColumn | DateColumn | TextColumn | TopicColumn
-_KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in get_args(Column)}
+Column = NumberColumn | CategoryColumn | TextColumn | TopicColumn
+_KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (CategoryColumn, TextColumn, TopicColumn)}
+_KINDS |= {"number": NumberColumn, "date": NumberColumn}
 
 
 def column_from_dict(saved: dict[str, Any]) -> Column:

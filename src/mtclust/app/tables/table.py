@@ -67,8 +67,9 @@ class Table:
         """The cells of a column as a person would write them."""
         return column_strings(self.frame[name])
 
-    def require_columns(self, names: Sequence[str], asked: str) -> None:
+    def require_columns(self, names: str | Sequence[str], asked: str) -> None:
         """Refuse names that are no columns, with the columns there are."""
+        names = [names] if isinstance(names, str) else names
         if self.task_column is not None and self.task_column in names:
             raise TableError(f"{asked} names {self.task_column!r}, which is the task column; leave it out.")
         columns = self.frame.columns.tolist()
@@ -184,7 +185,7 @@ def _stacked(read: Sequence[Table]) -> Table:
 
 
 def _with_task_column(table: Table, task_column: str) -> Table:
-    table.require_columns([task_column], option("task"))
+    table.require_columns(task_column, option("task"))
     asked = option("task", repr(task_column))
     table = _with_tasks(table, table.frame[task_column], f"{asked} is empty in")
     return replace(table, frame=table.frame.drop(columns=task_column), task_column=task_column)

@@ -197,14 +197,11 @@ class Cells:
         return None
 
 
-def column_strings(column: Any) -> NDArray[Any]:
-    """A column as the strings a person would write: missing values empty, of a day no hours."""
-    values = column.astype(object).to_numpy()
-    missing = column.isna().to_numpy()
-    if column.dtype.kind == "f":  # whole numbers that became floats because some are missing
-        return np.array(["" if gone else format(value, ".15g") for value, gone in zip(values, missing)], dtype=object)
-    strings = [value if type(value) is str else written(value) for value in np.where(missing, "", values)]
-    return np.array(strings, dtype=object)
+def column_strings(column: Any, digits: int = 15) -> NDArray[Any]:
+    """A column as the strings a person would write: missing values empty, of a day no hours, of 2.0 no decimals."""
+    shown = f"{{:.{digits}g}}".format if column.dtype.kind == "f" else written
+    values, missing = column.astype(object).to_numpy(), column.isna().to_numpy()
+    return np.array(["" if gone else shown(value) for value, gone in zip(values, missing)], dtype=object)
 
 
 def written(value: Any) -> str:
