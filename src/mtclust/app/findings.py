@@ -295,11 +295,8 @@ class Difference:
     certain: float
 
 
-def differences(sizes: NDArray[np.int64], clusters: Sequence[int] | None = None) -> list[Difference]:
-    """Differences of shares that are beyond chance, the most certain first; of two clusters each is listed once.
-
-    Only ``clusters`` are compared, all by default.
-    """
+def differences(sizes: NDArray[np.int64], clusters: Sequence[int]) -> list[Difference]:
+    """Differences of some clusters' shares beyond chance, the most certain first; of two clusters one is listed."""
     here = np.asarray(sizes, dtype=float)
     m, C = here.shape
     if m < 2 or C < 2:
@@ -316,7 +313,7 @@ def differences(sizes: NDArray[np.int64], clusters: Sequence[int] | None = None)
     told &= (here > 0) | (np.count_nonzero(here, axis=0) > 1)  # that it is found only elsewhere says it for all others
     found: dict[tuple[int, int], Difference] = {}
     for task, c in np.argwhere(told).tolist():
-        if clusters is None or c in clusters:
+        if c in clusters:
             shares = here[task, c] / rows[task, 0], there[task, c] / others[task, 0]
             own = Difference(task, c, *map(float, (*shares, low[task, c], high[task, c], certain[task, c])))
             place = task, c if C > 2 else 0

@@ -96,7 +96,9 @@ def percent(share: float) -> str:
 
 
 def value_in_words(feature: Feature, mean: float) -> str:
-    """A mean of X in the units of the table."""
+    """A mean of X in the units of the table; nothing of a topic, which is a direction."""
+    if feature.kind == "topic":
+        return ""
     value = feature.offset + feature.factor * mean
     if abs(value) < 1e-12 * max(abs(feature.offset), abs(feature.factor)):
         value = 0.0  # what is left of a mean after centring and back

@@ -18,7 +18,7 @@ import mtclust
 from mtclust.app import words
 from mtclust.app.clustering import Clustering
 from mtclust.app.findings import Trait
-from mtclust.app.tables.columns import Feature, plane
+from mtclust.app.tables.columns import plane
 from mtclust.app.tables.values import column_strings
 from mtclust.util.messages import distinct_names, spelled_out
 from mtclust.util.system import require
@@ -177,7 +177,8 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"breakable": _breakable, "percent": words.percent, "two": words.two, "value": _value}
+    filters = {"breakable": _breakable, "percent": words.percent, "two": words.two, "value": words.value_in_words}
+    environment.filters |= filters
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":"), "allow_nan": False}
     return environment.get_template("report.html.jinja")
 
@@ -186,10 +187,6 @@ def _breakable(text: str) -> Any:
     """Escaped text that a browser may break after an underscore, but not before a per cent sign."""
     safe = require("markupsafe", "report")
     return safe.escape(text.replace(" %", "\u00a0%")).replace("_", safe.Markup("_<wbr>"))
-
-
-def _value(mean: float, feature: Feature) -> str:
-    return "" if feature.kind == "topic" else words.value_in_words(feature, mean)  # which is a direction
 
 
 @cache
