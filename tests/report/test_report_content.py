@@ -245,6 +245,13 @@ def test_names_of_clusters_stand_in_cautions():
     assert "1 of 31 rows in the odd one: too few" in " ".join(c.text for c in cautions(model, names={1: "the odd one"}))
 
 
+def test_a_task_is_not_taken_for_a_cluster_of_its_name():
+    X = np.random.default_rng(0).normal(size=(36, 2))
+    model = DSTC(2, sizes="balanced", random_state=0).fit(X, tasks=np.repeat(["a", "cluster 1"], [30, 6]))
+    said = " ".join(caution.text for caution in cautions(model, names={1: "the odd one"}))
+    assert "Task cluster 1 has fewer" in said
+
+
 def test_a_search_that_was_stopped_is_said_to_be(fitted):
     X, _, tasks = gaussian_tasks(spread=2.0, rows=30, seed=4)
     with warnings.catch_warnings(record=True) as caught:

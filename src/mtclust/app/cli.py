@@ -136,9 +136,6 @@ def _tidy_termination() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-# -- what may be asked for ---------------------------------------------------------------------------------------------
-
-
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mtclust", description="Cluster several related data sets at once, and see how they are related."

@@ -138,7 +138,6 @@ def cluster(
 
 
 def _names(argument: str, given: Any) -> tuple[str, ...]:
-    """One name or several, as strings."""
     if isinstance(given, str | bytes | Real):
         return (str(given),)
     if not isinstance(given, Iterable):

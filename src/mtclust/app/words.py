@@ -247,9 +247,6 @@ def difference_in_words(difference: Difference, task: str, cluster: str) -> str:
     )
 
 
-# -- how far it can be trusted -----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Facts:
     """What is known of a fitted model."""
@@ -403,13 +400,12 @@ def cautions(
     where more is known than the model holds.
     """
     facts, warned = facts or Facts.of(model), [getattr(entry, "message", entry) for entry in warned]
-    found = [*_of_search(model), *_of_clusters(model, facts, warned), *_of_tasks(model)]
+    called = [(names or {}).get(c, f"cluster {c}") for c in range(facts.n_clusters)]
+    found = [*_of_search(model), *_of_clusters(model, facts, warned, called), *_of_tasks(model, called)]
     found += [Caution("Odd values", str(warning)) for warning in warned if isinstance(warning, TableWarning)]
     said = (UncoupledWarning, SmallTaskWarning, ConvergenceWarning, ClusterNumberWarning, TableWarning)
     others = dict.fromkeys(str(warning) for warning in warned if not isinstance(warning, said))
-    found += [Caution("Warning", text) for text in others]
-    called, cluster = names or {}, re.compile(r"\bcluster (\d+)\b")
-    return [Caution(title, cluster.sub(lambda c: called.get(int(c[1]), c[0]), text)) for title, text in found]
+    return found + [Caution("Warning", text) for text in others]
 
 
 def _of_search(model: AfterFit) -> Iterator[Caution]:
@@ -424,7 +420,7 @@ def _of_search(model: AfterFit) -> Iterator[Caution]:
         yield Caution("Not converged", text + advice("Raise max_iter or tol.", "Try another --seed."))
 
 
-def _of_clusters(model: AfterFit, facts: Facts, warned: Sequence[Any]) -> Iterator[Caution]:
+def _of_clusters(model: AfterFit, facts: Facts, warned: Sequence[Any], called: list[str]) -> Iterator[Caution]:
     """Clusters that may be none, that refits do not find again, or whose number the data do not decide."""
     texts = dict.fromkeys(str(warning) for warning in warned if isinstance(warning, ClusterNumberWarning))
     if facts.doubted:
@@ -439,8 +435,8 @@ def _of_clusters(model: AfterFit, facts: Facts, warned: Sequence[Any]) -> Iterat
     elif not facts.decided:
         number = model.selection_.n_clusters
         others = [str(other) for other in number.shown if other != number.chosen]
-        called = advice("n_clusters=", "--clusters ") + listing(others, len(others)).replace(" and ", " or ")
-        see = f"To see {'the other' if len(others) == 1 else 'the others'}, cluster again with {called}."
+        command = advice("n_clusters=", "--clusters ") + listing(others, len(others)).replace(" and ", " or ")
+        see = f"To see {'the other' if len(others) == 1 else 'the others'}, cluster again with {command}."
         texts = {f"{number.reason}. {see}": None}
     yield from (Caution("Number of clusters", text) for text in texts)
     found = facts.stability
@@ -455,12 +451,12 @@ def _of_clusters(model: AfterFit, facts: Facts, warned: Sequence[Any]) -> Iterat
         fewer = advice("Try fewer clusters.", "Try fewer clusters (--clusters).") if facts.n_clusters > 2 else ""
         yield Caution("Low stability", (text + fewer).rstrip())
     elif len(weak):
-        which = listing([f"cluster {c} ({found.clusters[c]:.2f})" for c in weak], NAMED)
+        which = listing([f"{called[c]} ({found.clusters[c]:.2f})" for c in weak], NAMED)
         text = f"In other samples of the rows other rows are in {which}; below {DOUBTFUL} a cluster is not reliable."
         yield Caution("Some clusters are not reproduced", text)
 
 
-def _of_tasks(model: AfterFit) -> Iterator[Caution]:
+def _of_tasks(model: AfterFit, called: list[str]) -> Iterator[Caution]:
     """Tasks that were clustered apart, clusters that lie in one task, too few rows, and rows that are alone.
 
     Where all tasks are measured from one origin, a shift of a task looks like a cluster.
@@ -478,7 +474,7 @@ def _of_tasks(model: AfterFit) -> Iterator[Caution]:
     confined = np.flatnonzero((sizes.max(axis=0) >= 0.95 * total) & (total > 0))
     one_origin = len(sizes) > 1 and model.selection_.center != "task" and isinstance(model.sizes, str)
     if one_origin and len(confined):
-        which = [f"cluster {c} in task {shown[sizes[:, c].argmax()]}" for c in confined]
+        which = [f"{called[c]} in task {shown[sizes[:, c].argmax()]}" for c in confined]
         every = "Every cluster lies" if len(confined) == np.count_nonzero(total) else "Some clusters lie"
         within = advice('center="task"', "--center task")
         text = (
@@ -489,7 +485,7 @@ def _of_tasks(model: AfterFit) -> Iterator[Caution]:
     tiny = np.flatnonzero(total < max(FEW_ROWS, 0.1 * total.sum() / len(total)))  # a tenth of equal sizes
     asked_for = not isinstance(model.sizes, str | Real | tuple)  # by a table of sizes
     if len(tiny) and total.sum() >= FEW_ROWS * len(total) and not asked_for:
-        text = f"{listing([f'{total[c]} of {total.sum()} rows in cluster {c}' for c in tiny], NAMED)}: too few to say "
+        text = f"{listing([f'{total[c]} of {total.sum()} rows in {called[c]}' for c in tiny], NAMED)}: too few to say "
         fewer = advice('clusters or sizes="balanced"', "clusters (--clusters) or --sizes balanced")
         yield Caution("Tiny clusters", f"{text}much about. Try fewer {fewer}.")
     number = model.n_clusters if isinstance(model.n_clusters, Mapping) else {}
@@ -539,10 +535,12 @@ def sizes_table(model: AfterFit, facts: Facts) -> tuple[list[str], list[list[str
     names = distinct_names(model.tasks_.tolist())
     table = [[name, str(int(row.sum())), *texts] for name, row, texts in zip(names, sizes, shown)]
     kind, matrix = likeness_of_tasks(model, facts)
-    if matrix is not None and kind != "shares" and (closest := closest_others(matrix))[1].max() >= 0.005:
-        header.append(f"closest task ({kind})")
-        for row, k, x in zip(table, *closest):
-            row.append(f"{names[k]} ({x:.2f})" if x >= 0.005 else "–")
+    if matrix is not None and kind != "shares":
+        nearest, alike = closest_others(matrix)
+        if alike.max() >= 0.005:
+            header.append(f"closest task ({kind})")
+            for row, k, x in zip(table, nearest, alike):
+                row.append(f"{names[k]} ({x:.2f})" if x >= 0.005 else "–")
     return header, [table[task] for task in natural_order(model.tasks_)]
 
 

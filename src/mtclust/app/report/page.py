@@ -134,7 +134,6 @@ def _points(found: Clustering, tasks: list[int], row_names: Sequence[str]) -> li
 
 
 def _least_sure(found: Clustering, row_names: Sequence[str]) -> dict[str, Any]:
-    """The rows with the smallest margins, their next cluster, and their values."""
     model, rows = found.model, found.rows("least sure")
     if not np.isfinite(rows.margins).any():
         return {"columns": [], "rows": []}

@@ -234,7 +234,8 @@ class TopicColumn(TextColumn):
 
 def leading_axes(rows: Any, tasks: NDArray[np.int64], k: int) -> Array:
     """The k directions (k × d) in which rows of the same task differ most, their largest entries positive."""
-    (n, d), few = rows.shape, k + 1 if sp.issparse(rows) else 500
+    n, d = rows.shape
+    few = k + 1 if sp.issparse(rows) else 500
     rows = sp.csr_matrix(rows)
     rows_of = sp.csr_matrix((np.ones(n), (np.arange(n), tasks)))
     means = (rows_of.T @ rows).toarray() / np.maximum(np.bincount(tasks), 1)[:, None]

@@ -68,7 +68,6 @@ class Cells:
 
     @cached_property
     def _strings(self) -> NDArray[Any]:
-        """What a person would write for the different values, without spaces around it; empty where missing."""
         strings = np.array([*(value.strip() for value in column_strings(self._different)), ""], dtype=object)
         strings[self._absent] = ""
         return strings
@@ -159,7 +158,6 @@ class Cells:
         raise self._mixed("numbers", wrong, f"declare the column as categories ({option('categories')})")
 
     def _mixed(self, kind: str, wrong: Mask, way_out: str) -> TableError:
-        """The error for a column that mostly holds something."""
         return TableError(
             f"column {self.name!r} holds {kind}, but {how_many(wrong.sum(), 'cell is', 'cells are')} something else "
             f"(first: {self.example(wrong)}). Correct them, declare them missing ({option('missing')}), {way_out}, "
@@ -200,7 +198,8 @@ class Cells:
 def column_strings(column: Any, digits: int = 15) -> NDArray[Any]:
     """A column as the strings a person would write: missing values empty, of a day no hours, of 2.0 no decimals."""
     shown = f"{{:.{digits}g}}".format if column.dtype.kind == "f" else written
-    values, missing = column.astype(object).to_numpy(), column.isna().to_numpy()
+    values = column.astype(object).to_numpy()
+    missing = column.isna().to_numpy()
     return np.array(["" if gone else shown(value) for value, gone in zip(values, missing)], dtype=object)
 
 
