@@ -8,14 +8,14 @@ import pytest
 
 from mtclust import __version__
 from mtclust.app import cli
-from mtclust.app.commands import handwriting
+from mtclust.app.cli import handwriting
 
 
 def test_demo_goes_from_a_table_to_a_report(tmp_path, capsys, monkeypatch):
     out = tmp_path / "new"
     with monkeypatch.context() as quick:
-        quick.setattr("mtclust.app.commands.DEMO_OPTIONS", ("--clusters", "2", "--kernel", "linear", "--no-stability"))
-        quick.setattr("mtclust.app.commands.handwriting", lambda: handwriting()[100:160])
+        quick.setattr("mtclust.app.cli.DEMO_OPTIONS", ("--clusters", "2", "--kernel", "linear", "--no-stability"))
+        quick.setattr("mtclust.app.cli.handwriting", lambda: handwriting()[100:160])
         assert cli.main(["demo", "--out", str(out)]) == 0
     assert cli.main(["demo", "--out", str(out)]) == 0, "again is all right"
     printed = capsys.readouterr().out
@@ -46,7 +46,7 @@ def test_every_sheet_of_the_demonstration_asks_for_the_same_digits():
 
 
 def test_demo_that_fails_leaves_no_results(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("mtclust.app.commands.DEMO_OPTIONS", ("--clusters", "3000"))
+    monkeypatch.setattr("mtclust.app.cli.DEMO_OPTIONS", ("--clusters", "3000"))
     assert cli.main(["demo", "--out", str(tmp_path / "new")]) == 1
     assert "fewer clusters" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["handwriting.csv"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mtclust import DMTRC, DSTC
-from mtclust.app.summary import Facts, cautions, choices, sizes_table
+from mtclust.app.words import Facts, cautions, choices, sizes_table
 from mtclust.selection import CouplingDecision, NumberOfClusters
 from mtclust.util.messages import distinct_names
 from tests.conftest import clustering_of, gaussian_tasks

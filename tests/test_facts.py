@@ -8,7 +8,7 @@ import pytest
 
 from mtclust import DMTRC, DSTC
 from mtclust.app.report.page import render_report
-from mtclust.app.summary import APART, Facts, cautions, likeness_of_tasks, sizes_table
+from mtclust.app.words import APART, Facts, cautions, likeness_of_tasks, sizes_table
 from mtclust.choose.record import NumberOfClusters
 from mtclust.datasets import make_related_tasks
 from mtclust.estimators.stability import DOUBTFUL, Stability
@@ -44,7 +44,7 @@ def test_a_headline_promises_clusters_only_where_everything_speaks_for_them():
             assert facts.decided
         if facts.n_clusters == 1:
             assert said == "90 rows are one cluster."
-            assert facts.separated == facts.stable == ""
+            assert facts.figures == {}
 
 
 def test_what_was_not_tested_is_not_praised():
@@ -83,12 +83,13 @@ def test_a_column_that_alone_makes_the_clusters_is_named():
 
 def test_every_sentence_has_the_one_figure_it_speaks_of():
     for facts in CRAFTED:
-        figures = re.findall(r"separation of (−?\d\.\d\d)", facts.separated)
+        figures = re.findall(r"separation of (−?\d\.\d\d)", facts.figures.get("separation", ""))
         assert figures == ([] if facts.n_clusters == 1 else [f"{facts.separation:.2f}".replace("-", "−")])
-        if facts.stable:
-            assert f"{facts.stability.overall:.2f}" in facts.stable
-            assert not re.search("stable|clear-cut", facts.stable), "no verdicts"
-    assert "of 0.00 (" in Facts(3, 2, 90, -0.001).separated
+        assert ("stability" in facts.figures) == (facts.stability is not None and facts.n_clusters > 1)
+        if "stability" in facts.figures:
+            assert f"{facts.stability.overall:.2f}" in facts.figures["stability"]
+            assert not re.search("stable|clear-cut", facts.figures["stability"]), "no verdicts"
+    assert "of 0.00 (" in Facts(3, 2, 90, -0.001).figures["separation"]
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +140,7 @@ def test_summary_report_and_headline_show_the_same_numbers(fitted):
     assert shown == {"separation": figure, "stability": f"{model.stability_.overall:.2f}"}
     summary = " ".join(str(clustering_of(model, X, tasks).summary()).split())
     assert f"separation of {figure}" in summary
-    assert Facts.of(model).stable in summary
+    assert Facts.of(model).figures["stability"] in summary
     assert "<h1>90 rows in 2 tasks fall into 3 clusters.</h1>" in page
     del model.stability_
 

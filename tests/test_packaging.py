@@ -72,7 +72,7 @@ def test_a_missing_extra_is_named():
 NOT_AT_IMPORT = (
     "numba", "matplotlib", "jinja2", "dask", "cvxpy", "mtclust.rows", "mtclust.persistence",
     "mtclust.distributed.fit", "mtclust.relaxation.cutting_plane", "mtclust.search.all_rows",
-    "mtclust.app.summary", "mtclust.text", "mtclust.nuisance",
+    "mtclust.app.words", "mtclust.text", "mtclust.nuisance",
 )  # fmt: skip
 
 

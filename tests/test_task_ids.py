@@ -13,7 +13,7 @@ import pytest
 
 import mtclust
 from mtclust import DMTRC, DSTC, stack_tasks
-from mtclust.app.summary import Facts, cautions, sizes_table
+from mtclust.app.words import Facts, cautions, sizes_table
 from mtclust.core.tasks import index_tasks, numbers_of_known_tasks, plain_ids, task_ids
 from mtclust.exceptions import SmallTaskWarning
 from tests.id_types import IDS, repeated, strings

@@ -60,7 +60,7 @@ def test_commands_print_what_the_tutorial_shows(tmp_path, monkeypatch):
 
 
 def test_the_reference_of_the_command_line_states_the_limits_of_the_code():
-    from mtclust.app.commands import RESULT_FILES
+    from mtclust.app.cli import RESULT_FILES
     from mtclust.app.tables.encoding import MOST_LEVELS
     from mtclust.app.tables.values import MISSING
     from mtclust.choose.number import CANDIDATES, ROWS

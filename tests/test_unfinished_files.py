@@ -1,6 +1,6 @@
 """What is being written has a name that says so, and disturbs neither another writer nor what is there."""
 
-from mtclust.app.commands import staged_directory
+from mtclust.app.cli import staged_directory
 from mtclust.persistence.atomic import atomic_write
 
 

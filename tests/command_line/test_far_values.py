@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 from table_helpers import run_cli, write_table
 
 import mtclust
-from mtclust.app.tables.screening import far_values
+from mtclust.app.tables.encoding import far_values
 from mtclust.exceptions import TableError, TableWarning
 
 

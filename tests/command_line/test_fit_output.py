@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from table_helpers import error_of, fit, shop_rows, write_table
 
-from mtclust.app.commands import RESULT_FILES
+from mtclust.app.cli import RESULT_FILES
 
 QUICK = ("--quiet", "--sizes", "balanced", "--kernel", "linear", "--method", "dstc")
 

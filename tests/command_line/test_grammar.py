@@ -8,9 +8,8 @@ import pytest
 
 from mtclust import DMTRC, DSTC
 from mtclust.app.findings import Findings, differences
-from mtclust.app.summary import cautions, choices
 from mtclust.app.tables.columns import Feature
-from mtclust.app.words import agreement_in_words, cluster_in_words, difference_in_words
+from mtclust.app.words import agreement_in_words, cautions, choices, cluster_in_words, difference_in_words
 from mtclust.choose.coupling import decide_coupling
 from mtclust.choose.number import ClusterNumberChoice, warn_of_choice
 from mtclust.estimators.stability import Stability
@@ -89,14 +88,15 @@ def test_a_share_between_two_others_is_no_description():
 )
 def test_differences_between_tasks_are_said_where_they_are(sizes, said):
     found = [
-        difference_in_words(own, "abc"[own.task], f"cluster {own.cluster}") for own in differences(np.array(sizes))
+        difference_in_words(own, "abc"[own.task], f"cluster {own.cluster}")
+        for own in differences(np.array(sizes), range(len(sizes[0])))
     ]
     assert any(sentence.startswith(said) for sentence in found), found
 
 
 def test_equal_shares_and_chance_make_no_difference():
-    assert differences(np.array([[20, 20, 20], [40, 40, 40]])) == []
-    assert differences(np.array([[6, 4], [4, 6]])) == []
+    assert differences(np.array([[20, 20, 20], [40, 40, 40]]), range(3)) == []
+    assert differences(np.array([[6, 4], [4, 6]]), range(2)) == []
 
 
 def test_what_chance_reaches_is_said_where_it_is_known():

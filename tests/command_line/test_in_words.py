@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mtclust.app.commands import _named_right, word_or_shares
+from mtclust.app.cli import _named_right, word_or_shares
 from mtclust.app.findings import Trait, typical_rows
 from mtclust.app.tables.columns import Feature
-from mtclust.app.tables.screening import chances_of_company, last_word
+from mtclust.app.tables.encoding import chances_of_company, last_word
 from mtclust.app.tables.values import column_strings, date_of_days
 from mtclust.app.words import (
     figure,

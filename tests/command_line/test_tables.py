@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from mtclust.app.tables.columns import CATEGORY_WEIGHT, DateColumn, TopicColumn, column_from_dict
+from mtclust.app.tables.columns import CATEGORY_WEIGHT, NumberColumn, TopicColumn, column_from_dict
 from mtclust.app.tables.encoding import TableEncoder
 from mtclust.app.tables.table import Table, read_file, read_tables, sniff_separator, table_of_frames
 from mtclust.exceptions import TableError
@@ -116,7 +116,7 @@ def test_columns_of_version_0_2_are_read_but_not_their_seasons_and_mixed_dates()
     text = {"name": "note", "terms": ["good"], "idf": [1.5]}
     topics = {"kind": "topics", "name": "note", "text": text, "axes": [[1.0]], "centre": [0.5], "names": ["x"]}
     assert column_from_dict(topics) == TopicColumn(**text, axes=[[1.0]], centre=[0.5], names=["x"])
-    column = DateColumn("day", 0.0, 1.0, 0.0, {}, "ISO8601", few=True)
+    column = NumberColumn("day", 0.0, 1.0, 0.0, {}, "ISO8601", few=True)
     date = {"kind": "date"} | asdict(column)
     assert column_from_dict(date | {"season": False}) == column
     for change in ({"season": True}, {"season": False, "form": "mixed"}):

@@ -160,10 +160,10 @@ def test_ids_that_are_right_are_hardly_ever_doubted_and_exchanged_ones_nearly_al
     for seed in range(6):
         for rows, separation in ((20, 3.0), (50, 3.0), (50, 5.0), (200, 2.0)):
             X, tasks, labels = blobs(6, rows, separation, seed)
-            agreement, _, differs = id_agreement(X, tasks, ClusterMoments.of(X, tasks, labels, 6, 3), common=False)
+            agreement, _, differs = id_agreement(X, tasks, ClusterMoments(X, tasks, labels, 6, 3), common=False)
             doubted, known = doubted + differs.sum(), known + np.isfinite(agreement).sum()
             labels[tasks == 2] = (labels[tasks == 2] + 1) % 3
-            agreement, _, differs = id_agreement(X, tasks, ClusterMoments.of(X, tasks, labels, 6, 3), common=False)
+            agreement, _, differs = id_agreement(X, tasks, ClusterMoments(X, tasks, labels, 6, 3), common=False)
             noticed, exchanged = noticed + differs[2].sum(), exchanged + np.isfinite(agreement[2]).sum()
     assert doubted <= 0.02 * known
     assert noticed >= 0.9 * exchanged

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-import mtclust.app.commands
 import paper.__main__
 from mtclust import DSTC
 from mtclust.app import cli
@@ -39,9 +38,9 @@ def command(*arguments):
 
 def demo(out):
     """``mtclust demo --out`` with fewer rows and less to choose."""
-    few = mtclust.app.commands.handwriting()[100:160]
-    mtclust.app.commands.handwriting = lambda: few
-    mtclust.app.commands.DEMO_OPTIONS = ("--clusters", "2", "--kernel", "linear", "--sizes", "balanced")
+    few = cli.handwriting()[100:160]
+    cli.handwriting = lambda: few
+    cli.DEMO_OPTIONS = ("--clusters", "2", "--kernel", "linear", "--sizes", "balanced")
     return command("demo", "--out", out)
 
 

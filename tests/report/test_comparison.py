@@ -12,7 +12,7 @@ from mtclust.app.findings import differences
 @pytest.mark.parametrize("own", [[1, 0, 0], [2, 0, 0], [2, 1, 0]])
 def test_a_task_of_one_to_three_rows_is_no_finding(own):
     sizes = np.array([[15, 29, 46], [30, 34, 66], own])
-    assert not [difference for difference in differences(sizes) if difference.task == 2]
+    assert not [difference for difference in differences(sizes, range(3)) if difference.task == 2]
 
 
 def test_a_task_that_lies_in_one_cluster_is_told_with_an_honest_interval():
@@ -28,10 +28,10 @@ def test_what_is_told_is_beyond_chance():
     for _ in range(200):
         rows = rng.integers(1, 60, size=4)
         sizes = np.array([rng.multinomial(n, [0.2, 0.3, 0.5]) for n in rows])  # the same shares everywhere
-        told += bool(differences(sizes))
+        told += bool(differences(sizes, range(sizes.shape[1])))
     assert told <= 20  # one in ten at most: intervals hold together with 95 %
     sizes = np.array([[40, 10], [60, 60], [55, 65]])
-    first = differences(sizes)[0]
+    first = differences(sizes, range(2))[0]
     here, there = sizes[first.task, first.cluster], np.delete(sizes, first.task, axis=0)[:, first.cluster].sum()
     table = [[here, sizes[first.task].sum() - here], [there, np.delete(sizes, first.task, axis=0).sum() - there]]
     assert fisher_exact(table).pvalue < 0.05 / 6

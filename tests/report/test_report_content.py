@@ -16,14 +16,12 @@ from mtclust.app.findings import Findings
 from mtclust.app.report.page import (
     MOST_PER_TASK,
     SIDE,
-    TASKS_SHOWN,
     positions,
     render_report,
     report_content,
 )
-from mtclust.app.summary import cautions, likeness_of_tasks
 from mtclust.app.tables.columns import Feature
-from mtclust.app.words import natural_order
+from mtclust.app.words import TASKS_SHOWN, cautions, likeness_of_tasks, natural_order
 from mtclust.exceptions import ClusterNumberWarning
 from mtclust.util.messages import on_command_line
 from tests.conftest import clustering_of, gaussian_tasks
@@ -245,6 +243,13 @@ def test_names_of_clusters_stand_in_cautions():
     X = np.vstack([np.zeros((30, 2)), np.ones((1, 2))]) + np.random.default_rng(0).normal(size=(31, 2)) / 100
     model = DSTC(2, kernel="linear", lambda1=0.1, sizes=(0.01, 1), random_state=0).fit(X)
     assert "1 of 31 rows in the odd one: too few" in " ".join(c.text for c in cautions(model, names={1: "the odd one"}))
+
+
+def test_a_task_is_not_taken_for_a_cluster_of_its_name():
+    X = np.random.default_rng(0).normal(size=(36, 2))
+    model = DSTC(2, sizes="balanced", random_state=0).fit(X, tasks=np.repeat(["a", "cluster 1"], [30, 6]))
+    said = " ".join(caution.text for caution in cautions(model, names={1: "the odd one"}))
+    assert "Task cluster 1 has fewer" in said
 
 
 def test_a_search_that_was_stopped_is_said_to_be(fitted):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import mtclust
-from mtclust.app.clustering import Clustering, Rows, is_polars
+from mtclust.app.clustering import Clustering, Rows, is_polars, row_margins
 from mtclust.app.tables.encoding import TableEncoder
 from mtclust.app.tables.table import read_any
 from mtclust.app.tables.values import MISSING
@@ -126,18 +126,18 @@ def cluster(
         try:
             with phase(f"clustering {len(tasks):,} rows of {len(np.unique(tasks))} tasks"):
                 model = estimator.fit(X, tasks=tasks)
-                kept = Rows.of(rows, X, model)
+                margins = row_margins(model.decision_function(X, tasks=tasks), model.labels_)
         except (ValueError, MemoryError) as error:  # what the user can mend: rows, clusters, sizes
             raise TableError(str(error)) from error
     warned: list[Any] = [TableWarning(doubt) for doubt in encoder.doubts]
     for doubt in encoder.doubts:
         warn_user(doubt, TableWarning)
     warned += [entry.message for entry in caught if issubclass(entry.category, UserWarning)]
+    kept = Rows(rows, X, np.searchsorted(model.tasks_, tasks), *margins)
     return Clustering(model, encoder, {}, [*notes, *encoder.notes], warned, _rows=kept, _polars=is_polars(table))
 
 
 def _names(argument: str, given: Any) -> tuple[str, ...]:
-    """One name or several, as strings."""
     if isinstance(given, str | bytes | Real):
         return (str(given),)
     if not isinstance(given, Iterable):

@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from mtclust.app import words
-from mtclust.app.findings import FEW_ROWS, Findings, typical_rows
-from mtclust.app.summary import Facts, Summary, closest_others, likeness_of_tasks, summarised
+from mtclust.app.findings import FEW_ROWS, Array, Findings, Labels, typical_rows
 from mtclust.app.tables.encoding import TableEncoder
 from mtclust.app.tables.table import Table, read_any, shown_columns
+from mtclust.app.words import Facts, Summary
 from mtclust.core.tasks import strings_of
 from mtclust.estimators.stability import MOST_ROWS, Stability, refitted
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence.atomic import atomic_write
 from mtclust.selection import select_n_clusters
 from mtclust.util.messages import advice, distinct_names, how_many, option, phase, warn_user
-from mtclust.util.system import require
+from mtclust.util.system import pandas, require
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,11 @@ class Rows:
 
     table: Table
     X: Any
-    task_numbers: NDArray[np.int64]
-    margins: NDArray[np.float64]
-    following: NDArray[np.int64]
+    task_numbers: Labels
+    margins: Array
+    following: Labels
 
-    @classmethod
-    def of(cls, table: Table, X: Any, model: Any) -> Rows:
-        """The rows of a fitted model."""
-        tasks = strings_of(table.tasks)
-        margins = row_margins(model.decision_function(X, tasks=tasks), model.labels_)
-        return cls(table, X, np.searchsorted(model.tasks_, tasks), *margins)
-
-    def least_sure(self, n: int) -> NDArray[np.int64]:
+    def least_sure(self, n: int) -> Labels:
         """Positions of the rows with the smallest margins."""
         return np.argsort(self.margins, kind="stable")[:n]
 
@@ -232,7 +225,7 @@ class Clustering:
         }  # fmt: skip
         columns |= {name: values[chosen] for name, values in self.row_columns().items() if name != "alone"}
         columns |= {column.name: rows.table.frame[column.name].to_numpy()[chosen] for column in self.encoder.columns}
-        return as_frame(require("pandas", "cli").DataFrame(columns, index=self._index()[chosen]), self._polars)
+        return as_frame(pandas.DataFrame(columns, index=self._index()[chosen]), self._polars)
 
     def row_columns(self) -> dict[str, Any]:
         """What is known of every row beside its cluster: how sure that is, and its cluster in its task alone."""
@@ -291,7 +284,7 @@ class Clustering:
             warn_user(note, TableWarning)
         return as_series(self.named(labels), read.index, "cluster", is_polars(table))
 
-    def assign(self, table: Table, *, new_tasks: bool) -> tuple[NDArray[np.int64], NDArray[np.float64], list[str]]:
+    def assign(self, table: Table, *, new_tasks: bool) -> tuple[Labels, Array, list[str]]:
         """Clusters and margins of all rows of a table, and what the user should know."""
         model, (X, notes), tasks = self.model, self.encoder.transform(table), strings_of(table.tasks)
         known = np.isin(tasks, model.tasks_)
@@ -328,7 +321,7 @@ class Clustering:
 
     def summary(self) -> Summary:
         """What was clustered, what was found and what to be careful about; ``print`` it."""
-        return summarised(self)
+        return words.summarised(self)
 
     def report(
         self, path: str | os.PathLike[str], *, row_names: Any = None, command: str = "", stability: bool = True
@@ -347,7 +340,6 @@ class Clustering:
         """
         from mtclust.app.report.page import render_report
 
-        self.rows("report")
         if stability:
             self.stability()
         with atomic_write(Path(path)) as stream:
@@ -384,7 +376,7 @@ class Clustering:
         """:attr:`clusters` in pandas."""
         if self._rows is None:
             return self._kept_table("clusters")
-        pandas, index = require("pandas", "cli"), self._index()
+        index = self._index()
         model, C, sizes = self.model, self.n_clusters, np.asarray(self.model.cluster_sizes_)
         columns: dict[str, Any] = {"rows": sizes.sum(axis=0), "share": sizes.sum(axis=0) / sizes.sum()}
         for task in words.natural_order(model.tasks_):
@@ -405,14 +397,13 @@ class Clustering:
         """:attr:`tasks` in pandas."""
         if self._rows is None:
             return self._kept_table("tasks")
-        pandas = require("pandas", "cli")
         model, sizes = self.model, np.asarray(self.model.cluster_sizes_)
         columns: dict[str, Any] = {"rows": sizes.sum(axis=1)}
         for c, name in enumerate(self.named(np.arange(self.n_clusters))):
             columns[f"share of {name}"] = sizes[:, c] / sizes.sum(axis=1)
-        kind, matrix = likeness_of_tasks(model, self.facts)
+        kind, matrix = words.likeness_of_tasks(model, self.facts)
         if matrix is not None:
-            nearest, alike = closest_others(matrix)
+            nearest, alike = words.closest_others(matrix)
             columns["closest"] = [str(model.tasks_[k]) for k in nearest]
             columns["correlation" if kind == "correlation" else "similarity"] = alike
         particular: list[list[str]] = [[] for _ in sizes]
@@ -431,23 +422,20 @@ class Clustering:
 
     def _index(self) -> Any:
         index = None if self._rows is None or self._polars else self._rows.table.index
-        return require("pandas", "cli").RangeIndex(len(self.model.labels_)) if index is None else index
+        return pandas.RangeIndex(len(self.model.labels_)) if index is None else index
 
-    def named(self, labels: NDArray[np.int64]) -> Any:
+    def named(self, labels: Labels) -> Any:
         """Numbers of clusters as the user sees them: the names they were given, else the numbers."""
         if not self.names:
             return np.asarray(labels)
         return np.array([self.names.get(int(c), str(c)) for c in labels], dtype=object)
 
     def _kept_table(self, name: str) -> Any:
-        kept = dict(self._kept[name])
-        title = kept.pop("name")
-        return require("pandas", "cli").DataFrame(**kept).rename_axis(title)
+        kept = self._kept[name]
+        return pandas.DataFrame(kept["data"], kept["index"], kept["columns"]).rename_axis(kept["name"])
 
 
-def row_margins(
-    scores: NDArray[np.float64], labels: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def row_margins(scores: Array, labels: Labels) -> tuple[Array, Labels]:
     """How much the score of a row's own cluster exceeds that of the next one, and which that is.
 
     The margin is below 0 where the model prefers the next one, and infinite where there is none.
@@ -462,7 +450,7 @@ def as_series(values: Any, index: Any, name: str, polars: bool) -> Any:
     """A series of pandas, or of polars, where there is no index."""
     if polars:
         return require("polars", "cli").Series(name, list(values))
-    return require("pandas", "cli").Series(values, index=index, name=name)
+    return pandas.Series(values, index=index, name=name)
 
 
 def as_frame(frame: Any, polars: bool) -> Any:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from mtclust.app.tables.columns import Feature
-from mtclust.app.tables.screening import CHANCE
+from mtclust.app.tables.encoding import CHANCE
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -64,33 +64,23 @@ class Trait:
     task: int | None = None
 
 
-@dataclass(frozen=True)
 class ClusterMoments:
-    """Counts (m × C) and sums of X (m × C × d) by task and cluster."""
+    """Counts (m × C), sums and means (m × C × d; 0 of no rows) of X by task and cluster.
 
-    counts: Array
-    sums: Array
-    #: standard deviations within the tasks (m × d), and the variance within clusters and tasks (d)
-    spreads: Array
-    within: Array
+    Beside them the standard deviations within tasks (``spreads``, m × d), and the variance within their clusters (d).
+    """
 
-    @classmethod
-    def of(cls, X: Any, tasks: Labels, labels: Labels, m: int, n_clusters: int) -> ClusterMoments:
-        """Of rows with the numbers of their tasks and clusters."""
-        cell = tasks * n_clusters + labels
-        counts = np.bincount(cell, minlength=m * n_clusters).reshape(m, n_clusters).astype(float)
-        sums = _sums(X, cell, m * n_clusters).reshape(m, n_clusters, X.shape[1])
+    def __init__(self, X: Any, tasks: Labels, labels: Labels, m: int, C: int) -> None:
+        cell = tasks * C + labels
+        self.counts = np.bincount(cell, minlength=m * C).reshape(m, C).astype(float)
+        self.sums = _sums(X, cell, m * C).reshape(m, C, X.shape[1])
+        self.means = self.sums / np.maximum(self.counts, 1.0)[:, :, None]
         squares = _sums(X.multiply(X) if sp.issparse(X) else X**2, tasks, m)
-        n = np.maximum(counts.sum(axis=1), 1.0)[:, None]
-        spreads = np.sqrt(np.maximum(squares / n - (sums.sum(axis=1) / n) ** 2, 0.0))
-        between = np.sum(sums**2 / np.maximum(counts, 1.0)[:, :, None], axis=(0, 1))
-        freedom = max(len(labels) - np.count_nonzero(counts), 1)
-        return cls(counts, sums, spreads, np.maximum(squares.sum(axis=0) - between, 0.0) / freedom)
-
-    @property
-    def means(self) -> Array:
-        """Of every task and cluster; 0 where there are no rows."""
-        return self.sums / np.maximum(self.counts, 1.0)[:, :, None]
+        n = np.maximum(self.counts.sum(axis=1), 1.0)[:, None]
+        self.spreads = np.sqrt(np.maximum(squares / n - (self.sums.sum(axis=1) / n) ** 2, 0.0))
+        between = np.sum(self.sums**2 / np.maximum(self.counts, 1.0)[:, :, None], axis=(0, 1))
+        freedom = max(len(labels) - np.count_nonzero(self.counts), 1)
+        self.within = np.maximum(squares.sum(axis=0) - between, 0.0) / freedom
 
     def effects(self, cluster: int) -> tuple[Array, Array]:
         """Effects (m × d; NaN rows where there is nothing to compare) and their standard errors (m,)."""
@@ -126,13 +116,14 @@ class Findings:
         m, C = shape
         self._features = features
         self._words = features[0].kind == "word"
-        self.moments = ClusterMoments.of(X, tasks, labels, m, C)
+        self.moments = ClusterMoments(X, tasks, labels, m, C)
         cell, shape_of = tasks * C + labels, (m, C, X.shape[1])
         shown = X != 0 if self._words else X if known is None else np.where(known, X, 0.0)
         self._sums = _sums(shown, cell, m * C).reshape(shape_of)
         every = known is None or self._words
         counts = self.moments.counts[:, :, None] if every else _sums(known, cell, m * C).reshape(shape_of)
         self._counts = np.broadcast_to(counts, shape_of)
+        self._effects = [self.moments.effects(c) for c in range(C)]
         self.traits = [self._of_cluster(c) for c in range(C)]
         self.agreement, self.chance, self.differs = id_agreement(X, tasks, self.moments, common=common)
 
@@ -143,31 +134,31 @@ class Findings:
 
     def by_task(self, cluster: int, most: int) -> dict[int, list[Trait]]:
         """What sets a cluster apart in each of the tasks that have the most of it, the strongest first."""
-        effects, _ = self.moments.effects(cluster)
+        effects = self._effects[cluster][0]
         good, rows = np.abs(np.nan_to_num(effects)) >= LEAST_EFFECT, self.moments.counts[:, cluster]
         tasks = [task for task in np.argsort(-rows, kind="stable").tolist()[:most] if rows[task]]
-        return {task: self._best(cluster, effects, good[task], effects[task], "task", task) for task in tasks}
+        return {task: self._best(cluster, good[task], effects[task], "task", task) for task in tasks}
 
     def _of_cluster(self, cluster: int) -> list[Trait]:
         """What holds in all tasks, else in most, else in all rows together."""
-        effects, errors = self.moments.effects(cluster)
+        effects, errors = self._effects[cluster]
         present = np.flatnonzero(~np.isnan(errors))
         if not len(present):
-            return self._of_rows(cluster, effects)
+            return self._of_rows(cluster)
         here, weight = effects[present], self.moments.counts[present, cluster]
         weight = weight / weight.sum()
         mean, error = weight @ here, np.sqrt(np.sum((weight * errors[present]) ** 2))
         agreeing = weight @ (np.sign(here) == np.sign(mean))  # share of the cluster's rows
         strong = np.abs(mean) >= max(LEAST_EFFECT, 3.5 * error)  # so sure, since many features are looked at
         return (
-            self._best(cluster, effects, strong & (agreeing > 1 - 1e-9), mean, "all")
-            or self._between(cluster, effects, mean)
-            or self._best(cluster, effects, strong & (agreeing > 0.5), mean, "most")[: SHARED // 2]
-            or self._of_rows(cluster, effects)
+            self._best(cluster, strong & (agreeing > 1 - 1e-9), mean, "all")
+            or self._between(cluster, mean)
+            or self._best(cluster, strong & (agreeing > 0.5), mean, "most")[: SHARED // 2]
+            or self._of_rows(cluster)
         )
 
     def _best(
-        self, cluster: int, effects: Array, good: NDArray[np.bool_], effect: Array, scope: str, task: int | None = None
+        self, cluster: int, good: NDArray[np.bool_], effect: Array, scope: str, task: int | None = None
     ) -> list[Trait]:
         """The strongest of some features whose averages differ as the effect says; that a word is missing says little.
 
@@ -175,16 +166,16 @@ class Findings:
         """
         rank = np.where(good, effect if self._words else np.abs(effect), -np.inf)
         best = (int(f) for f in np.argsort(-rank, kind="stable") if rank[f] > 0)
-        traits = (self._trait(cluster, f, effects, float(effect[f]), scope, task) for f in best)
+        traits = (self._trait(cluster, f, float(effect[f]), scope, task) for f in best)
         return list(islice((trait for trait in traits if (trait.inside - trait.outside) * trait.effect > 0), SHARED))
 
-    def _trait(self, cluster: int, f: int, effects: Array, effect: float, scope: str, task: int | None = None) -> Trait:
+    def _trait(self, cluster: int, f: int, effect: float, scope: str, task: int | None = None) -> Trait:
         """With the means of the known values over the rows inside and outside the cluster, of one task or of all."""
         rows, own = slice(None) if task is None else [task], np.arange(self._sums.shape[1]) == cluster
         sums, counts = self._sums[rows, :, f], self._counts[rows, :, f]
         pairs = [(sums[:, part].sum(), counts[:, part].sum()) for part in (own, ~own)]
         inside, outside = (float(total / count) if count else float("nan") for total, count in pairs)
-        return Trait(self._features[f], effects[:, f], inside, outside, effect, scope, task)
+        return Trait(self._features[f], self._effects[cluster][0][:, f], inside, outside, effect, scope, task)
 
     def _means(self) -> Array:
         """Of the rows of every cluster in standard deviations within tasks (C × d)."""
@@ -192,21 +183,21 @@ class Findings:
         counts = np.maximum(self.moments.counts.sum(axis=0), 1.0)
         return self.moments.sums.sum(axis=0) / counts[:, None] / np.where(spread > 0, spread, np.inf)
 
-    def _between(self, cluster: int, effects: Array, mean: Array) -> list[Trait]:
+    def _between(self, cluster: int, mean: Array) -> list[Trait]:
         """Numbers that tell other clusters apart, between which this one lies."""
         means = self._means()
         inside = (means.min(axis=0) < means[cluster]) & (means[cluster] < means.max(axis=0))
         measured = np.array([feature.kind in ("number", "year", "date") for feature in self._features], dtype=bool)
         apart = np.where(inside & measured, np.ptp(means, axis=0), 0.0)
         best = [f for f in np.argsort(-apart, kind="stable")[: SHARED // 2] if apart[f] >= 2 * LEAST_EFFECT]
-        return [self._trait(cluster, f, effects, float(mean[f]), "between") for f in best]
+        return [self._trait(cluster, f, float(mean[f]), "between") for f in best]
 
-    def _of_rows(self, cluster: int, effects: Array) -> list[Trait]:
+    def _of_rows(self, cluster: int) -> list[Trait]:
         """What differs most between the rows inside and outside a cluster, whatever their tasks."""
         counts, means = self.moments.counts.sum(axis=0), self._means()
         others = np.delete(counts, cluster) @ np.delete(means, cluster, axis=0) / max(counts.sum() - counts[cluster], 1)
         strength = means[cluster] - others
-        found = self._best(cluster, effects, np.ones(len(strength), dtype=bool), strength, "rows")[: SHARED // 2]
+        found = self._best(cluster, np.ones(len(strength), dtype=bool), strength, "rows")[: SHARED // 2]
         return [trait for trait in found if abs(trait.effect) >= LEAST_EFFECT] or found[:1]
 
 
@@ -304,11 +295,8 @@ class Difference:
     certain: float
 
 
-def differences(sizes: NDArray[np.int64], clusters: Sequence[int] | None = None) -> list[Difference]:
-    """Differences of shares that are beyond chance, the most certain first; of two clusters each is listed once.
-
-    Only ``clusters`` are compared, all by default.
-    """
+def differences(sizes: NDArray[np.int64], clusters: Sequence[int]) -> list[Difference]:
+    """Differences of some clusters' shares beyond chance, the most certain first; of two clusters one is listed."""
     here = np.asarray(sizes, dtype=float)
     m, C = here.shape
     if m < 2 or C < 2:
@@ -325,7 +313,7 @@ def differences(sizes: NDArray[np.int64], clusters: Sequence[int] | None = None)
     told &= (here > 0) | (np.count_nonzero(here, axis=0) > 1)  # that it is found only elsewhere says it for all others
     found: dict[tuple[int, int], Difference] = {}
     for task, c in np.argwhere(told).tolist():
-        if clusters is None or c in clusters:
+        if c in clusters:
             shares = here[task, c] / rows[task, 0], there[task, c] / others[task, 0]
             own = Difference(task, c, *map(float, (*shares, low[task, c], high[task, c], certain[task, c])))
             place = task, c if C > 2 else 0

@@ -28,6 +28,20 @@ def require(module: str, extra: str) -> ModuleType:
         raise ImportError(f'{needed} is needed here; in a clone of mtclust: pip install ".[{extra}]"') from error
 
 
+class _Later:
+    """A package of an optional extra, imported when something of it is first used."""
+
+    def __init__(self, module: str, extra: str) -> None:
+        self._needed = module, extra
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(require(*self._needed), name)
+
+
+#: tables are made of it, and models need none
+pandas: Any = _Later("pandas", "cli")
+
+
 def available_memory() -> int | None:
     """Bytes this process may still take; None where the system does not tell."""
     left, own = [], _GROUPS

@@ -18,8 +18,7 @@ import mtclust
 from mtclust.app import words
 from mtclust.app.clustering import Clustering
 from mtclust.app.findings import Trait
-from mtclust.app.summary import TASKS_SHOWN, cautions, choices, likeness_of_tasks
-from mtclust.app.tables.columns import Feature, plane
+from mtclust.app.tables.columns import plane
 from mtclust.app.tables.values import column_strings
 from mtclust.util.messages import distinct_names, spelled_out
 from mtclust.util.system import require
@@ -37,13 +36,14 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
     names = [spelled_out(str(name)) for name in model.tasks_]
     sizes = np.asarray(model.cluster_sizes_)
     order = words.natural_order(names)
-    largest = np.argsort(-sizes.sum(axis=1), kind="stable")[:TASKS_SHOWN].tolist()
+    largest = np.argsort(-sizes.sum(axis=1), kind="stable")[: words.TASKS_SHOWN].tolist()
     shown = sorted(largest, key=order.index)
-    careful = cautions(model, found.warned, found.names, facts)
+    careful = words.cautions(model, found.warned, found.names, facts)
     read = f"Read the {'cautions' if len(careful) > 1 else 'caution'} below before you rely on them."
     clusters = range(found.n_clusters)
-    kind, alike = likeness_of_tasks(model, facts)
+    kind, alike = words.likeness_of_tasks(model, facts)
     return {
+        "found": found,
         "facts": facts,
         "source": spelled_out(", ".join(rows.table.files)),
         "method": type(model).__name__,
@@ -53,17 +53,14 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         "cluster_names": [spelled_out(found.names.get(c, f"Cluster {c}")) for c in clusters],
         "order": order,
         "shown": shown,
-        "columns": found.encoder.describe(),
         "first": found.ids,
         "headline": found.headline,
         "verdict": " ".join(filter(None, [words.columns_in_words(found), read * bool(careful)])),
         "in_words": found.clusters_table["characterised_by"].tolist(),
         "compared": words.compared_in_words(found),
         "cautions": careful,
-        "notes": found.notes,
         "sizes": sizes.tolist(),
         "all_sizes": sizes.sum(axis=0).tolist(),
-        "separations": model.cluster_scores_,
         "typical": [[str(row_names[row]) for row in own] for own in found.exemplars()],
         "differs": [
             [f"{names[t]} (agreement {words.agreement_in_words(findings, t, c)})" for t in findings.differing(c)]
@@ -73,7 +70,7 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         "relationship": None if alike is None else {"kind": kind, "values": alike},
         "points": _points(found, shown, row_names),
         "least_sure": _least_sure(found, row_names),
-        "choices": choices(model),
+        "choices": words.choices(model),
         "shared_features": _shared_features(found),
         "settings": {
             name: f"{value:g}" if isinstance(value, float) else str(value)
@@ -137,7 +134,6 @@ def _points(found: Clustering, tasks: list[int], row_names: Sequence[str]) -> li
 
 
 def _least_sure(found: Clustering, row_names: Sequence[str]) -> dict[str, Any]:
-    """The rows with the smallest margins, their next cluster, and their values."""
     model, rows = found.model, found.rows("least sure")
     if not np.isfinite(rows.margins).any():
         return {"columns": [], "rows": []}
@@ -148,16 +144,9 @@ def _least_sure(found: Clustering, row_names: Sequence[str]) -> dict[str, Any]:
         "cluster": model.labels_[chosen].tolist(),
         "next": rows.following[chosen].tolist(),
         "margin": rows.margins[chosen],
-        "values": zip(*(_cells(rows.table.frame[name].iloc[chosen]) for name in used)),
+        "values": zip(*(column_strings(rows.table.frame[name].iloc[chosen], digits=5) for name in used)),
     }
     return {"columns": used, "rows": [dict(zip(listed, row)) for row in zip(*listed.values())]}
-
-
-def _cells(column: Any) -> Any:
-    """Strings; numbers with the digits that matter."""
-    if column.dtype.kind == "f":
-        return [format(value, ".5g") if value == value else "" for value in column]
-    return column_strings(column)
 
 
 def render_report(found: Clustering, row_names: Sequence[str] | None = None, command: str = "") -> str:
@@ -170,7 +159,7 @@ def render_report(found: Clustering, row_names: Sequence[str] | None = None, com
     markup = require("markupsafe", "report").Markup
     return _template().render(
         content,
-        max_tasks=TASKS_SHOWN,
+        max_tasks=words.TASKS_SHOWN,
         style=markup(_asset("report.css")),
         script=markup(script),
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -187,7 +176,8 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"breakable": _breakable, "percent": words.percent, "two": words.two, "value": _value}
+    filters = {"breakable": _breakable, "percent": words.percent, "two": words.two, "value": words.value_in_words}
+    environment.filters |= filters
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":"), "allow_nan": False}
     return environment.get_template("report.html.jinja")
 
@@ -196,10 +186,6 @@ def _breakable(text: str) -> Any:
     """Escaped text that a browser may break after an underscore, but not before a per cent sign."""
     safe = require("markupsafe", "report")
     return safe.escape(text.replace(" %", "\u00a0%")).replace("_", safe.Markup("_<wbr>"))
-
-
-def _value(mean: float, feature: Feature) -> str:
-    return "" if feature.kind == "topic" else words.value_in_words(feature, mean)  # which is a direction
 
 
 @cache

@@ -11,7 +11,7 @@ not that says anything about the rows; where they go together with other columns
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +22,7 @@ from mtclust.app.tables.values import Cells, NumberForm
 from mtclust.exceptions import TableError
 from mtclust.text import TaskTfidf
 from mtclust.util.messages import option
-from mtclust.util.system import require
+from mtclust.util.system import pandas
 
 Array = NDArray[np.float64]
 Tasks = NDArray[np.str_]
@@ -53,9 +53,11 @@ class Feature:
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """(value − centre)/scale; ``fills`` are the medians of the tasks, ``few`` says that different values are few."""
+    """(value − centre)/scale; ``fills`` are the medians of the tasks, ``few`` says that different values are few.
 
-    kind: ClassVar[str] = "number"
+    The values of a date are days, and its ``form`` is a format of dates.
+    """
+
     name: str
     centre: float
     scale: float
@@ -78,7 +80,7 @@ class NumberColumn:
             scale = float(far * np.sqrt(np.mean(((known - centre) / far) ** 2)))
         fills: dict[str, float] = {}
         if cells.missing.any():
-            medians = require("pandas", "cli").Series(values).groupby(tasks, observed=True).median().dropna()
+            medians = pandas.Series(values).groupby(tasks, observed=True).median().dropna()
             fills = {str(task): float(median) for task, median in medians.items()}
         fill = float(np.median(known))
         if isinstance(form, str):  # of dates
@@ -106,16 +108,13 @@ class NumberColumn:
         return ((values - self.centre) / self.scale)[:, None]
 
     @property
+    def kind(self) -> str:
+        return "date" if isinstance(self.form, str) else "number"
+
+    @property
     def features(self) -> list[Feature]:
         kind, unit = "year" if self.year else self.kind, "" if isinstance(self.form, str) else str(self.form["unit"])
         return [Feature(self.name, kind, self.centre, self.scale, unit, self.name)]
-
-
-@dataclass(frozen=True)
-class DateColumn(NumberColumn):
-    """Days, centred and scaled as numbers are; ``form`` is the format of the dates."""
-
-    kind: ClassVar[str] = "date"
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,6 @@ class CategoryColumn:
 
     @classmethod
     def learn(cls, cells: Cells, scaling: str, tasks: Any) -> CategoryColumn:
-        pandas = require("pandas", "cli")
         counts = pandas.crosstab(np.asarray(tasks)[~cells.missing], cells.strings[~cells.missing])
         shares = counts.sum().to_numpy() / counts.to_numpy().sum()
         spread = float(np.sqrt((1.0 - np.sum(shares**2)) / (2 if len(shares) == 2 else 1)))
@@ -145,16 +143,12 @@ class CategoryColumn:
         return cls(cells.name, [str(level) for level in counts.columns], scale, shares.tolist(), fills)
 
     def transform(self, cells: Cells, tasks: Tasks) -> Array:
-        codes = require("pandas", "cli").Index(self.levels).get_indexer(cells.strings)
+        codes = pandas.Index(self.levels).get_indexer(cells.strings)
         codes[cells.missing] = -1
         indicators = np.vstack([np.eye(len(self.levels)), np.zeros(len(self.levels))])[codes]
         if cells.missing.any():
             indicators[cells.missing] = [self.fills.get(str(task), self.fill) for task in tasks[cells.missing]]
         return (indicators[:, 1:] if len(self.levels) == 2 else indicators) / self.scale
-
-    def unknown(self, cells: Cells) -> list[str]:
-        """Levels that were not there when the column was learned."""
-        return sorted(set(cells.strings[~cells.missing].tolist()) - set(self.levels))
 
     @property
     def features(self) -> list[Feature]:
@@ -241,14 +235,13 @@ class TopicColumn(TextColumn):
 def leading_axes(rows: Any, tasks: NDArray[np.int64], k: int) -> Array:
     """The k directions (k × d) in which rows of the same task differ most, their largest entries positive."""
     n, d = rows.shape
+    few = k + 1 if sp.issparse(rows) else 500
+    rows = sp.csr_matrix(rows)
     rows_of = sp.csr_matrix((np.ones(n), (np.arange(n), tasks)))
-    means = np.asarray((rows_of.T @ rows).todense() if sp.issparse(rows) else rows_of.T @ rows)
-    means = means / np.maximum(np.bincount(tasks), 1)[:, None]
-    squares = rows.multiply(rows).sum() if sp.issparse(rows) else np.sum(rows**2)
-    flat = squares - np.sum(np.bincount(tasks)[:, None] * means**2) <= 1e-9  # rows of a task are all the same
-    if flat or min(n, d) <= (k + 1 if sp.issparse(rows) else 500):
-        dense = rows.toarray() if sp.issparse(rows) else np.asarray(rows)
-        axes = np.linalg.svd(dense - means[tasks], full_matrices=False)[2][:k]
+    means = (rows_of.T @ rows).toarray() / np.maximum(np.bincount(tasks), 1)[:, None]
+    squares = rows.multiply(rows).sum() - np.sum(np.bincount(tasks)[:, None] * means**2)
+    if squares <= 1e-9 or min(n, d) <= few:  # 0 where the rows of a task are all the same
+        axes = np.linalg.svd(rows.toarray() - means[tasks], full_matrices=False)[2][:k]
     else:
         within = LinearOperator(
             (n, d), dtype=np.float64,
@@ -270,8 +263,9 @@ def plane(rows: Any, tasks: NDArray[np.int64], sample: NDArray[np.int64]) -> Arr
     return centred(np.asarray(rows @ axes.T), tasks)
 
 
-Column = NumberColumn | CategoryColumn | DateColumn | TextColumn | TopicColumn
-_KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in get_args(Column)}
+Column = NumberColumn | CategoryColumn | TextColumn | TopicColumn
+_KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (CategoryColumn, TextColumn, TopicColumn)}
+_KINDS |= {"number": NumberColumn, "date": NumberColumn}
 
 
 def column_from_dict(saved: dict[str, Any]) -> Column:

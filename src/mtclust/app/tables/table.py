@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from mtclust.app.tables.values import Cells, column_strings, written
 from mtclust.exceptions import TableError
 from mtclust.util.messages import how_many, option
-from mtclust.util.system import require
+from mtclust.util.system import pandas, require
 
 #: what can be read, for messages
 FORMATS = "CSV, TSV, Parquet or Excel"
@@ -57,9 +57,6 @@ class Table:
     notes: tuple[str, ...] = ()
     _cells: dict[Any, Cells] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def __len__(self) -> int:
-        return len(self.tasks)
-
     def cells(self, name: str, missing: tuple[str, ...]) -> Cells:
         """The cells of a column, read once; ``missing`` are those that mean "not known"."""
         if (name, missing) not in self._cells:
@@ -70,8 +67,9 @@ class Table:
         """The cells of a column as a person would write them."""
         return column_strings(self.frame[name])
 
-    def require_columns(self, names: Sequence[str], asked: str) -> None:
+    def require_columns(self, names: str | Sequence[str], asked: str) -> None:
         """Refuse names that are no columns, with the columns there are."""
+        names = [names] if isinstance(names, str) else names
         if self.task_column is not None and self.task_column in names:
             raise TableError(f"{asked} names {self.task_column!r}, which is the task column; leave it out.")
         columns = self.frame.columns.tolist()
@@ -124,7 +122,6 @@ def read_tables(read: Sequence[Table], task_column: str | None, *, file_is_task:
 
 def table_of_frames(given: Any, task: Any) -> Table:
     """A table of one data frame and its task column (or one task per row), or of a mapping from tasks to frames."""
-    pandas = require("pandas", "cli")
     if isinstance(given, Mapping):
         if task is not None and not isinstance(task, str):
             raise TableError("task is for a single table; the tasks are the keys of the mapping. Leave it out.")
@@ -153,7 +150,6 @@ def table_of_frames(given: Any, task: Any) -> Table:
 
 def as_pandas(given: Any) -> Any:
     """A pandas or polars data frame as one of pandas."""
-    pandas = require("pandas", "cli")
     if isinstance(given, pandas.DataFrame):
         return given
     if type(given).__module__.startswith("polars"):
@@ -183,13 +179,13 @@ def _stacked(read: Sequence[Table]) -> Table:
     if dropped:
         notes.append(f"Columns that only some of the tables have were left out: {shown_columns(dropped)}.")
         frames = [frame[common] for frame in frames]
-    frame = frames[0] if len(frames) == 1 else require("pandas", "cli").concat(frames, ignore_index=True)
+    frame = frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True)
     tasks, row_numbers = (np.concatenate([getattr(found, of) for found in read]) for of in ("tasks", "row_numbers"))
     return Table(frame, tasks, row_numbers, tuple(found.files[0] for found in read), None, notes=tuple(notes))
 
 
 def _with_task_column(table: Table, task_column: str) -> Table:
-    table.require_columns([task_column], option("task"))
+    table.require_columns(task_column, option("task"))
     asked = option("task", repr(task_column))
     table = _with_tasks(table, table.frame[task_column], f"{asked} is empty in")
     return replace(table, frame=table.frame.drop(columns=task_column), task_column=task_column)
@@ -197,7 +193,6 @@ def _with_task_column(table: Table, task_column: str) -> Table:
 
 def _with_tasks(table: Table, column: Any, empty: str) -> Table:
     """The table with one task per row; spaces around names are no part of them."""
-    pandas = require("pandas", "cli")
     codes, different = pandas.factorize(column)  # rows of one task share its name, which may be long
     names = [*(name.strip() for name in column_strings(pandas.Series(different))), ""]
     tasks = np.array(names, dtype=object)[codes]
@@ -212,7 +207,6 @@ def _with_tasks(table: Table, column: Any, empty: str) -> Table:
 
 def _aligned(task: Any, index: Any) -> Any:
     """One task per row as a series; one with an index is matched by it."""
-    pandas = require("pandas", "cli")
     given = task if isinstance(task, pandas.Series) else pandas.Series(list(task))
     if len(given) != len(index):
         raise TableError(f"task has {len(given)} entries but the table has {len(index)} rows; give one per row.")
@@ -228,7 +222,6 @@ def _aligned(task: Any, index: Any) -> Any:
 
 def read_file(path: str | Path) -> Table:
     """One file as a table, its name as the task; errors name the file."""
-    require("pandas", "cli")
     path = Path(path)
     if not path.exists() or path.is_dir():
         what = " is a directory" if path.is_dir() else ": there is no such file"
@@ -256,13 +249,12 @@ def read_file(path: str | Path) -> Table:
         notes.append(f"{name}: {how_many(empty, 'empty row')} at the end left out.")
     task = Path(path.stem).stem if path.suffix in COMPRESSED else path.stem
     table = _one_table(name, task, frame.iloc[: len(frame) - empty], notes)
-    if len(table) == 0:
+    if len(table.tasks) == 0:
         raise TableError(f"{name} has a header but no rows; give a table with some.")
     return table
 
 
 def _read_parquet(name: str, content: bytes) -> Any:
-    pandas = require("pandas", "cli")
     require("pyarrow", "cli")
     try:
         frame = pandas.read_parquet(io.BytesIO(content))
@@ -273,7 +265,6 @@ def _read_parquet(name: str, content: bytes) -> Any:
 
 def _read_excel(name: str, content: bytes, notes: list[str]) -> Any:
     """The first sheet."""
-    pandas = require("pandas", "cli")
     require("openpyxl", "cli")
     try:
         with pandas.ExcelFile(io.BytesIO(content), engine="openpyxl") as book:
@@ -305,7 +296,6 @@ def _decoded(name: str, content: bytes, notes: list[str]) -> str:
 
 
 def _read_text(name: str, text: str, suffix: str, notes: list[str]) -> Any:
-    pandas = require("pandas", "cli")
     separator = "\t" if suffix == ".tsv" else sniff_separator(text[:_SNIFFED])
     try:  # without a header, so that no row has more fields than it
         rows = pandas.read_csv(io.StringIO(text), sep=separator, header=None, dtype=str, na_filter=False)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mtclust.exceptions import TableError
 from mtclust.util.messages import how_many, option
-from mtclust.util.system import require
+from mtclust.util.system import pandas
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -42,7 +42,6 @@ class Cells:
     """
 
     def __init__(self, column: Any, row_numbers: NDArray[np.int64], tokens: Sequence[str] = MISSING) -> None:
-        pandas = require("pandas", "cli")
         self.name, self.row_numbers = str(column.name), row_numbers
         self.typed = column.dtype.kind if column.dtype.kind in "iufM" else ""
         self._codes, different = pandas.factorize(column if self.typed else column_strings(column))
@@ -69,7 +68,6 @@ class Cells:
 
     @cached_property
     def _strings(self) -> NDArray[Any]:
-        """What a person would write for the different values, without spaces around it; empty where missing."""
         strings = np.array([*(value.strip() for value in column_strings(self._different)), ""], dtype=object)
         strings[self._absent] = ""
         return strings
@@ -92,7 +90,7 @@ class Cells:
     @cached_property
     def _parts(self) -> Any:
         """The parts of every cell that is a number in some form, by column; nothing where it is none."""
-        parts = require("pandas", "cli").Series(self._strings, dtype=object).str.extract(rf"^(?:{_NUMBER})$")
+        parts = pandas.Series(self._strings, dtype=object).str.extract(rf"^(?:{_NUMBER})$")
         unit = parts["before"].fillna(parts["after"]).fillna("")
         parts = parts.fillna("").assign(number=parts["body"].notna(), unit=unit)
         return parts.iloc[self._codes].reset_index(drop=True)
@@ -160,7 +158,6 @@ class Cells:
         raise self._mixed("numbers", wrong, f"declare the column as categories ({option('categories')})")
 
     def _mixed(self, kind: str, wrong: Mask, way_out: str) -> TableError:
-        """The error for a column that mostly holds something."""
         return TableError(
             f"column {self.name!r} holds {kind}, but {how_many(wrong.sum(), 'cell is', 'cells are')} something else "
             f"(first: {self.example(wrong)}). Correct them, declare them missing ({option('missing')}), {way_out}, "
@@ -169,7 +166,6 @@ class Cells:
 
     def dates(self, date_format: str | None = None) -> tuple[Array, str] | None:
         """Days since 1970 (NaN where missing) and the format that was read; None if the column does not hold dates."""
-        pandas = require("pandas", "cli")
         if self.typed == "M":
             days = pandas.to_datetime(self._different.mask(self._absent[:-1]), utc=True)
             return np.append(_days(days), np.nan)[self._codes], "typed"
@@ -199,14 +195,12 @@ class Cells:
         return None
 
 
-def column_strings(column: Any) -> NDArray[Any]:
-    """A column as the strings a person would write: missing values empty, of a day no hours."""
+def column_strings(column: Any, digits: int = 15) -> NDArray[Any]:
+    """A column as the strings a person would write: missing values empty, of a day no hours, of 2.0 no decimals."""
+    shown = f"{{:.{digits}g}}".format if column.dtype.kind == "f" else written
     values = column.astype(object).to_numpy()
     missing = column.isna().to_numpy()
-    if column.dtype.kind == "f":  # whole numbers that became floats because some are missing
-        return np.array(["" if gone else format(value, ".15g") for value, gone in zip(values, missing)], dtype=object)
-    strings = [value if type(value) is str else written(value) for value in np.where(missing, "", values)]
-    return np.array(strings, dtype=object)
+    return np.array(["" if gone else shown(value) for value, gone in zip(values, missing)], dtype=object)
 
 
 def written(value: Any) -> str:
@@ -245,7 +239,6 @@ class NumberForm:
 
     def values(self, parts: Any) -> Array:
         """The numbers; NaN where there is none, or one in another unit or with another decimal mark."""
-        pandas = require("pandas", "cli")
         other = "," if self.decimal == "." else "."
         body = parts["body"].str.replace(f"[{_PARTS}{other}]", "", regex=True).str.replace(self.decimal, ".")
         values = pandas.to_numeric(body + parts["exponent"], errors="coerce")  # not with more than one decimal mark
@@ -293,7 +286,6 @@ _EPOCH = "1970-01-01"
 
 
 def _days(times: Any) -> Array:
-    pandas = require("pandas", "cli")
     elapsed = times - pandas.Timestamp(_EPOCH, tz="UTC")
     return (elapsed / pandas.Timedelta(days=1)).to_numpy(np.float64, na_value=np.nan)
 
