@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paper.datasets import fetch_pendigits_tasks
-from paper.experiments import figures
+from paper.experiments import page
 from paper.experiments.comparison import DATASETS, our_options
 from paper.experiments.driver import Experiment
 from paper.experiments.methods import OURS, fit_ours
@@ -65,7 +65,7 @@ class Balance(Experiment):
         datasets, kernels = (sorted(named[column].unique()) for column in ("dataset", "kernel"))
         by_l = by_balance(named)
         steps = [value for value in BALANCE if f"l = {value:g}" in by_l]
-        figure, axes = figures.panels(len(datasets), len(kernels), width=3.0, height=2.5)
+        figure, axes = page.panels(len(datasets), len(kernels), width=3.0, height=2.5)
         rows = []
         for ax, (kernel, d) in zip(axes.flat, product(kernels, datasets)):
             series = {}
@@ -73,15 +73,15 @@ class Balance(Experiment):
                 series[name] = [by_draw(by_l[f"l = {step:g}"], d, name) for step in steps]
                 free = by_draw(by_l[AUTO_L], d, name)
                 if len(free):
-                    ax.plot(0.36, free.mean(), "*", color=figures.colour(name), markersize=8)
+                    ax.plot(0.36, free.mean(), "*", color=page.colour(name), markersize=8)
                 rows.append([d, name, *(f"{part.mean():.3f}" if len(part) else "–" for part in (*series[name], free))])
-            figures.lines(ax, steps, series)
+            page.lines(ax, steps, series)
             ax.set_xticks([*steps, 0.36], [*(f"{step:g}" for step in steps), "auto"], fontsize=7)
             ax.set(title=f"{d}, {kernel}", xlabel="l")
         for ax in axes[:, 0]:
             ax.set_ylabel("NMI")
             ax.legend(fontsize=7, frameon=False)
-        picture = figures.save(
+        picture = page.save(
             figure, directory, "balance",
             'Mean NMI and standard error over draws against l; star: sizes="auto". All classes have the same size, so '
             "l = 0 is the truth.",

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from mtclust.util.system import require
 from paper.experiments import load_experiment
 from paper.experiments.balance import ALL_L, AUTO_L, by_balance
 from paper.experiments.comparison import DATASETS, PCA, RAW, by_kind, within_and_across
 from paper.experiments.complexity import exponents, with_sweeps
 from paper.experiments.driver import read_frame, state
-from paper.experiments.figures import Picture
-from paper.experiments.page import Section, correlations_of, off_diagonal, write_page
+from paper.experiments.page import Picture, Section, correlations_of, off_diagonal, write_page
 from paper.experiments.printed import ALL_CUTS, LABELS, NO_CUTS, ONE_CUT, OTHER_DRAWS, STARTS, chosen_settings
 from paper.experiments.protocols import (
     COVERAGE,
@@ -38,8 +37,6 @@ from paper.experiments.protocols import (
     without_labels,
 )
 from paper.experiments.transfer import SWEEPS, gains, sweep_values
-
-pd: Any = require("pandas", "experiments")
 
 #: nothing chosen with labels; of reference methods the mean over starts, by default or at the best setting by labels
 FREE, STARTED, TUNED = "no labels", "mean over starts", "tuned"

@@ -24,7 +24,7 @@ from mtclust.datasets import TaskData
 from paper.datasets import fetch_newsgroups_tasks, fetch_pendigits_tasks, fetch_sentiment_tasks
 from paper.datasets.newsgroups import NEWSGROUP_TASKS
 from paper.datasets.pendigits import JOBS
-from paper.experiments import figures, page, printed
+from paper.experiments import page, printed
 from paper.experiments.driver import AS_PRINTED, Experiment
 from paper.experiments.methods import OURS, ROWS_OF, fit_ours, fit_reference, true_sizes
 from paper.experiments.page import Section
@@ -272,10 +272,10 @@ class Pendigits(Comparison):
         if view is None:
             return []
         tasks = np.unique(view[:, 0])
-        figure, axes = figures.panels(3, -(-len(tasks) // 3), width=2.5, height=2.3)
+        figure, axes = page.panels(3, -(-len(tasks) // 3), width=2.5, height=2.3)
         for ax, task in zip(axes.flat, tasks):
             digits = view[view[:, 0] == task, 1].astype(int)
-            for digit, colour, marker in zip(np.unique(digits), figures.GROUPS, figures.MARKERS):
+            for digit, colour, marker in zip(np.unique(digits), page.GROUPS, page.MARKERS):
                 x, y = view[view[:, 0] == task, 2:][digits == digit].T
                 ax.scatter(x, y, s=14, linewidths=0, label=str(digit), color=colour, marker=marker)
             ax.set(xticks=[], yticks=[], title=f"Task {task:.0f}")
@@ -284,7 +284,7 @@ class Pendigits(Comparison):
             )
         caption = "Draw 0, two principal components of all rows; colour and symbol: the digit."
         paper = "Fig. 1: Visualization of the tasks on the pendigits data."
-        return [Section("The tasks", pictures=[figures.save(figure, directory, "tasks", caption, paper)])]
+        return [Section("The tasks", pictures=[page.save(figure, directory, "tasks", caption, paper)])]
 
 
 # --- newsgroups and sentiment
@@ -357,14 +357,14 @@ def _time_section(caption: str, free: Any, wanted: Sequence[str], directory: Pat
     names = [name for name in wanted if name in set(free["name"])]
     shares = sorted(free["dataset"].unique(), key=natural_order)
     sizes = [float(share.split()[0]) for share in shares]
-    figure, axes = figures.panels(1, width=7.0 if len(shares) > 1 else 3.5, height=3.6)
+    figure, axes = page.panels(1, width=7.0 if len(shares) > 1 else 3.5, height=3.6)
     ax = axes[0, 0]
     series = {name: [by_draw(free, share, name, "seconds") for share in shares] for name in names}
     slowest = max((columns[0].mean() for columns in series.values() if len(columns[0])), default=1.0)
-    figures.times(ax, sizes, series, [name for name in names if name.startswith("*")], slowest, {2: "O(n²)"}, shares)
+    page.times(ax, sizes, series, [name for name in names if name.startswith("*")], slowest, {2: "O(n²)"}, shares)
     ax.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
     shown = "CPU seconds of one fit, choosing and all starts included, against the share of the data."
-    picture = figures.save(figure, directory, "time", shown, caption)
+    picture = page.save(figure, directory, "time", shown, caption)
     rows = []
     for name, columns in series.items():
         medians = [column.median() for column in columns]

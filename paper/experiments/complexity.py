@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mtclust.datasets import TaskData
-from paper.experiments import figures
+from paper.experiments import page
 from paper.experiments.comparison import our_options
 from paper.experiments.driver import Experiment
 from paper.experiments.methods import fit_ours
@@ -114,7 +114,7 @@ class Complexity(Experiment):
     def report(self, named: Any, directory: Path) -> list[Section]:
         named = with_sweeps(named)
         shown = [name for name in SWEEPS if name in set(named["sweep"])]
-        figure, axes = figures.panels(len(shown), width=3.1, height=3.2)
+        figure, axes = page.panels(len(shown), width=3.1, height=3.2)
         fits = []
         for ax, sweep in zip(axes[0], shown):
             rows = named[named["sweep"] == sweep]
@@ -123,7 +123,7 @@ class Complexity(Experiment):
             series = {name: [by_draw(rows, d, name, "seconds") for d in datasets.values()] for name in names}
             lowest = min(columns[0].median() for columns in series.values() if len(columns[0]))
             dashed = [name for name in names if "cutting" in name]
-            figures.times(ax, list(datasets), series, dashed, lowest, {2: "O(x²)", 3: "O(x³)"}, [*map(str, datasets)])
+            page.times(ax, list(datasets), series, dashed, lowest, {2: "O(x²)", 3: "O(x³)"}, [*map(str, datasets)])
             fixed = shape_of(rows["dataset"].iloc[0])
             if sweep == "m":
                 fixed["n"] = f"{fixed['n'] * fixed['m']}/m"
@@ -137,8 +137,8 @@ class Complexity(Experiment):
                      " / ".join(number_text(column.median(), ".2g") for column in columns),
                      f"{rows[rows['name'] == name]['nmi'].mean():.2f}"]
                 )  # fmt: skip
-        figures.legend_below(figure, axes[0, 0], 6)
-        picture = figures.save(
+        page.legend_below(figure, axes[0, 0], 6)
+        picture = page.save(
             figure, directory, "time",
             "CPU seconds on one core, mean over draws, with lines of slope 2 and 3.",
             "Fig. 6: Time complexities with respect to the data set size of each task (n), feature dimension (d), and "

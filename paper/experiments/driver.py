@@ -14,8 +14,7 @@ from typing import Any
 from mtclust import __version__
 from mtclust.exceptions import CommandError
 from mtclust.persistence.atomic import cannot_write
-from paper.experiments.figures import Picture
-from paper.experiments.page import Section, draws_text, failures, write_page
+from paper.experiments.page import Picture, Section, draws_text, failures, write_page
 from paper.experiments.protocols import with_names
 from paper.experiments.runner import Cell, DataUnavailable, Outcome, run_cells
 from paper.experiments.table import RunTable, as_frame, key_of, read_rows, replace_file

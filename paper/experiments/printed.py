@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.extmath import safe_sparse_dot
 
 from mtclust.datasets import TaskData
-from mtclust.util.system import require
 from paper.experiments.methods import OURS, n_classes, scores, true_sizes, warm_up
 from paper.experiments.page import Section, bar_figure
 from paper.experiments.protocols import (
@@ -32,8 +32,6 @@ from paper.experiments.protocols import (
 from paper.experiments.runner import Outcome
 from paper.experiments.table import as_json
 from paper.reference.kernel_methods import mean_distance, rbf_kernel
-
-pd: Any = require("pandas", "experiments")
 
 #: the paper's grid of λ₁ and of λ₂, its middle, and the starts of its solver that one can think of
 POWERS, MIDDLE = (2, 4, 6, 8, 10), 2.0**-6

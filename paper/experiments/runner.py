@@ -24,12 +24,10 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
+from tqdm import tqdm
 
 from mtclust import __version__
-from mtclust.util.system import require
 from paper.experiments.table import KEYS, Key, Row, RunTable, as_row, key_of, replace_file
-
-tqdm: Any = require("tqdm", "experiments")
 
 
 class DataUnavailable(Exception):
@@ -89,7 +87,7 @@ def run_cells(cells: Sequence[Cell], execute: Execute, table: RunTable, *, n_job
     """
     pending = _pending(cells, table)
     failed = 0
-    with tqdm.tqdm(total=len(cells), initial=len(cells) - len(pending), unit="cell") as progress:
+    with tqdm(total=len(cells), initial=len(cells) - len(pending), unit="cell") as progress:
         for rows, arrays in _finished(pending, execute, n_jobs):
             # first the matrices, then the rows: a cell that counts as finished has both
             for name, array in arrays.items():

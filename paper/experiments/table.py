@@ -38,11 +38,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from mtclust.exceptions import CommandError
 from mtclust.persistence.atomic import atomic_write
-from mtclust.util.system import require
-
-pd: Any = require("pandas", "experiments")
 
 KEYS = ("experiment", "dataset", "draw", "seed", "method", "kernel", "solver", "protocol", "setting", "version")
 VALUES = ("nmi", "nmi_of_starts", "nmi_per_task", "objective", "seconds", "chosen", "details", "versions", "error")

@@ -25,7 +25,7 @@ from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
 from mtclust.datasets import TaskData, make_related_tasks
 from mtclust.search.problem import predictions_left_out
 from paper.datasets import fetch_pendigits_tasks, fetch_sentiment_tasks
-from paper.experiments import figures
+from paper.experiments import page
 from paper.experiments.comparison import our_options
 from paper.experiments.driver import Experiment
 from paper.experiments.methods import OURS, ROWS_OF, fit_ours, fit_reference, scores, warm_up
@@ -221,7 +221,7 @@ def _gain_section(named: Any, directory: Path) -> list[Section]:
     shown = {label: values for label in SWEEPS if (values := sweep_values(named, label))}
     if not shown:
         return []
-    figure, axes = figures.panels(len(shown), width=3.4, height=2.9)
+    figure, axes = page.panels(len(shown), width=3.4, height=2.9)
     rows = []
     for ax, (label, values) in zip(axes[0], shown.items()):
         kernel = SWEEPS[label][2]
@@ -230,7 +230,7 @@ def _gain_section(named: Any, directory: Path) -> list[Section]:
             name.replace(f"_{kernel}", ""): [gains(named, d, name, alone).to_numpy() for d in values.values()]
             for name in names
         }
-        figures.lines(ax, list(values), series)
+        page.lines(ax, list(values), series)
         ax.axhline(0, color="#444444", linewidth=0.8)
         if "rows" in label:
             ax.set_xscale("log")
@@ -240,9 +240,9 @@ def _gain_section(named: Any, directory: Path) -> list[Section]:
         for value, d in values.items():
             estimates = (str(estimate(gains(named, d, name, alone))) for name in names)
             rows.append([label, f"{value:g}", f"{by_draw(named, d, alone).mean():.3f}", *estimates])
-    figures.legend_below(figure, axes[0, 0], 3)
+    page.legend_below(figure, axes[0, 0], 3)
     caption = "Gain over clustering every task alone: mean and standard error over draws."
-    picture = figures.save(figure, directory, "gain", caption)
+    picture = page.save(figure, directory, "gain", caption)
     text = (
         "Coupling can only help where a task's own rows do not settle its clusters. The synthetic tasks' cluster "
         "centres have a chosen correlation: at 0 they have nothing in common. In brackets the 95% interval of the mean."
