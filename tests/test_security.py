@@ -67,7 +67,7 @@ def test_arrays_are_never_loaded_with_pickle():
             assert "allow_pickle=False" in call, (path, call)
 
 
-@pytest.mark.parametrize("name", ["newsgroups", "pendigits", "sentiment"])
+@pytest.mark.parametrize("name", ["corpora", "pendigits"])
 def test_every_download_is_encrypted_and_has_a_checksum_of_the_file_or_of_its_content(name):
     from paper.datasets.files import DataFile
 

@@ -86,7 +86,7 @@ def _draw_six_tasks(digits: NDArray[Any], seed: int, sizes: Sequence[int]) -> li
 
 def _read_table() -> NDArray[np.int64]:
     table = np.concatenate([obtain([file], _parse) for file in (_TRAIN, _TEST)])
-    check_content([table.astype(np.uint8).tobytes()], _CONTENT, "pendigits", "its two files")
+    check_content([[table.astype(np.uint8).tobytes()]], _CONTENT, "pendigits", "its two files")
     return table
 
 

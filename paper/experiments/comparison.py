@@ -22,7 +22,7 @@ from sklearn.model_selection import ParameterGrid
 
 from mtclust.datasets import TaskData
 from paper.datasets import fetch_newsgroups_tasks, fetch_pendigits_tasks, fetch_sentiment_tasks
-from paper.datasets.newsgroups import NEWSGROUP_TASKS
+from paper.datasets.corpora import NEWSGROUP_TASKS
 from paper.datasets.pendigits import JOBS
 from paper.experiments import page, printed
 from paper.experiments.driver import AS_PRINTED, Experiment

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import _twenty_newsgroups as sklearn_newsgroups
 
-from paper.datasets import fetch_newsgroups_tasks
-from paper.datasets import newsgroups as corpus
+from paper.datasets import corpora, fetch_newsgroups_tasks
+from paper.datasets.corpora import NEWSGROUP_TASKS
 from paper.datasets.files import DATA_VARIABLE, DataFile, content_hash
-from paper.datasets.newsgroups import NEWSGROUP_TASKS
 
 GROUPS = [*(group for task in NEWSGROUP_TASKS for group in task), "comp.graphics", "talk.religion.misc"]
 
@@ -32,9 +31,11 @@ def tiny_messages() -> dict[tuple[str, int], bytes]:
 def tiny(monkeypatch, no_data):
     """A collection of ten messages a group in place of the real one, as archive members."""
     messages = tiny_messages()
-    parts = [p for (group, number), text in sorted(messages.items()) for p in (group.encode(), b"%d" % number, text)]
-    monkeypatch.setattr(corpus, "_CONTENT", content_hash(parts))
-    monkeypatch.setattr(corpus, "_FILES", tuple(DataFile(file.path, None, file.url) for file in corpus._FILES))
+    records = [(group.encode(), b"%d" % number, text) for (group, number), text in sorted(messages.items())]
+    monkeypatch.setattr(corpora, "MESSAGE_CONTENT", content_hash(records))
+    monkeypatch.setattr(
+        corpora, "MESSAGE_FILES", tuple(DataFile(file.path, None, file.url) for file in corpora.MESSAGE_FILES)
+    )
     return {
         f"20news-bydate-{'test' if number % 3 else 'train'}/{group}/{number}": text
         for (group, number), text in messages.items()
@@ -54,7 +55,7 @@ def test_sources_give_the_same_draw(tiny, tmp_path, write_archive, monkeypatch):
     found = []
     for name in ("one", "two"):
         monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / name))
-        corpus.newsgroup_counts.cache_clear()
+        corpora.newsgroup_counts.cache_clear()
         found.append(fetch_newsgroups_tasks(0.5, seed=1))
     assert len(found[0].rows) > 0
     equal(*found)
@@ -68,7 +69,7 @@ class Bomb:
 
 
 def test_what_scikit_learn_has_stored_is_not_loaded_for_it_is_a_pickle(no_data, tmp_path, monkeypatch):
-    monkeypatch.setattr(corpus, "_FILES", (DataFile("20news/x.tar.gz", None, "http://127.0.0.1:1/x"),))
+    monkeypatch.setattr(corpora, "MESSAGE_FILES", (DataFile("20news/x.tar.gz", None, "http://127.0.0.1:1/x"),))
     home = tmp_path / "scikit_learn_data"  # SCIKIT_LEARN_DATA
     home.mkdir()
     name = sklearn_newsgroups._pkl_filepath(str(home), sklearn_newsgroups.CACHE_NAME)
@@ -81,7 +82,7 @@ def test_archive_is_downloaded_into_the_cache(tiny, no_data, server, write_archi
     url, directory = server
     write_archive(directory / "news.gz", tiny)
     file = DataFile("20news/20news-bydate.tar.gz", None, f"{url}/news.gz")
-    monkeypatch.setattr(corpus, "_FILES", (corpus._FILES[0], file))
+    monkeypatch.setattr(corpora, "MESSAGE_FILES", (corpora.MESSAGE_FILES[0], file))
     assert fetch_newsgroups_tasks(0.5).n_tasks == 6
     assert [path.name for path in no_data.rglob("*") if path.is_file()] == ["20news-bydate.tar.gz"]
 
@@ -123,7 +124,7 @@ def test_real_collection(real_data):
     assert sizes.sum() == 18846 - 973 - 628  # all but comp.graphics and talk.religion.misc
     # a change of NumPy's random stream or of the canonical order would show here
     assert news.rows[:5].tolist() == [3741, 3747, 3764, 3775, 3813]
-    assert corpus.newsgroup_counts()[0].shape == (18846, 26214)
+    assert corpora.newsgroup_counts()[0].shape == (18846, 26214)
     larger = fetch_newsgroups_tasks(0.1, seed=0, n_components=100)
     assert larger.data.shape == (1725, 100)
     assert set(news.rows.tolist()) <= set(larger.rows.tolist())
