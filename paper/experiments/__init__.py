@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 #: experiment, in the order of the paper → the module that has it
 EXPERIMENTS = {
     "pendigits": "comparison",
-    "balance": "balance",
-    "complexity": "complexity",
+    "balance": "sweeps",
+    "complexity": "sweeps",
     "newsgroups": "comparison",
     "sentiment": "comparison",
     "transfer": "transfer",

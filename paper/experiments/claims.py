@@ -14,9 +14,7 @@ import numpy as np
 import pandas as pd
 
 from paper.experiments import load_experiment
-from paper.experiments.balance import ALL_L, AUTO_L, by_balance
 from paper.experiments.comparison import DATASETS, PCA, RAW, by_kind, within_and_across
-from paper.experiments.complexity import exponents, with_sweeps
 from paper.experiments.driver import read_frame, state
 from paper.experiments.page import Picture, Section, correlations_of, off_diagonal, write_page
 from paper.experiments.printed import ALL_CUTS, LABELS, NO_CUTS, ONE_CUT, OTHER_DRAWS, STARTS, chosen_settings
@@ -36,6 +34,7 @@ from paper.experiments.protocols import (
     with_names,
     without_labels,
 )
+from paper.experiments.sweeps import ALL_L, AUTO_L, by_balance, exponents, with_sweeps
 from paper.experiments.transfer import SWEEPS, gains, sweep_values
 
 #: nothing chosen with labels; of reference methods the mean over starts, by default or at the best setting by labels
