@@ -463,7 +463,7 @@ CLAIMS = (
 def judge_claims(frames: Mapping[str, Any]) -> dict[str, list[Judged]]:
     """Experiment → claims with their cases, for the experiments whose tables are there."""
     experiments: dict[str, Rows] = {}
-    experiments |= {name: Rows(frame, experiments) for name, frame in frames.items() if frame is not None}
+    experiments |= {name: Rows(frame, experiments) for name, frame in frames.items() if len(frame)}
     judged: dict[str, list[Judged]] = {}
     for letter, name in _EXPERIMENTS.items():
         if name in experiments:

@@ -110,10 +110,6 @@ def _pending(cells: Sequence[Cell], table: RunTable) -> list[Cell]:
 
 
 def _finished(cells: Sequence[Cell], execute: Execute, n_jobs: int) -> Iterator[_Finished]:
-    if n_jobs == 1:
-        for cell in cells:
-            yield _rows_of(cell, execute)
-        return
     with warnings.catch_warnings():
         # joblib's comment on a run that was interrupted: the cells it names are run when the command is given again
         warnings.filterwarnings("ignore", message="[0-9]+ tasks which were still being processed")
@@ -129,9 +125,8 @@ def _end_with(master: int) -> None:
             time.sleep(1)
         os._exit(1)
 
-    if os.getpid() == master:  # no process of its own
-        return
-    threading.Thread(target=watch, daemon=True).start()
+    if os.getpid() != master:  # not with a single job, which has no process of its own
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def _rows_of(cell: Cell, execute: Execute) -> _Finished:

@@ -66,27 +66,20 @@ def as_json(mapping: Mapping[str, Any]) -> str:
     '{"a":[1,2],"b":0.3}'
     """
     exact = json.dumps(dict(mapping), default=lambda number: number.item())
-    rounded = json.loads(exact, parse_float=lambda text: float(_number(float(text))))
+    rounded = json.loads(exact, parse_float=lambda text: float(f"{float(text):.6g}"))
     return json.dumps(rounded, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def _number(value: float) -> str:
-    """A number as the file has it, with six significant digits."""
-    return f"{value:.6g}"
-
-
 def as_row(**cells: Any) -> Row:
-    """A row of texts from values; what is not given is empty."""
+    """A row of texts from values, numbers with six significant digits; what is not given is empty."""
     row = dict.fromkeys(COLUMNS, "")
     for name, value in cells.items():
-        if value is None:
-            continue
         if isinstance(value, Mapping):
             row[name] = as_json(value)
         elif isinstance(value, float):
-            row[name] = _number(value)
-        else:
-            row[name] = " ".join(str(value).split()) if name == "error" else str(value)
+            row[name] = f"{value:.6g}"
+        elif value is not None:
+            row[name] = " ".join(str(value).split())
     return row
 
 
