@@ -237,10 +237,7 @@ def time_exponents(rows: Rows) -> Iterator[Case]:
     for name in part["name"].unique():
         mine = part[part["name"] == name].groupby(["draw", "dataset"])["seconds"].mean().reset_index()
         shares = mine.assign(share=[float(text.split()[0]) for text in mine["dataset"]])
-        draws = [draw for _, draw in shares.groupby("draw")]
-        whole = [draw for draw in draws if len(draw) == max(map(len, draws))]
-        # an exponent from two small fractions says little beside one from all of them
-        values = [slope(draw["share"], draw["seconds"]) for draw in (whole if len(whole) > 1 else draws)]
+        values = [slope(draw["share"], draw["seconds"]) for _, draw in shares.groupby("draw")]
         yield Case(name, estimate(values), *QUADRATIC, 0)
 
 

@@ -7,7 +7,6 @@ are the same for all three.
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -76,18 +75,10 @@ class Comparison(Experiment):
     names: tuple[str, ...]  # our methods in the order of tables
     tasks: Callable[[str], Sequence[str]]  # of a data set: their names for diagrams
     captions: Mapping[str, str]  # what is drawn → the paper's caption
-
-    @abstractmethod
-    def load(self, dataset: str, draw: int) -> TaskData:
-        """The rows of a draw."""
-
-    @abstractmethod
-    def blocks(self, quick: bool) -> list[Block]:
-        """What is run by default."""
-
-    @abstractmethod
-    def more(self, named: Any, main: Any, directory: Path) -> list[Section]:
-        """The sections that only this comparison has; ``main`` has no normalisations."""
+    load: Callable[[str, int], TaskData]  # the rows of a data set and a draw
+    blocks: Callable[[bool], list[Block]]  # what is run, of a quick run or not
+    #: the sections that only this comparison has, from all rows and from those without normalisations
+    more: Callable[[Any, Any, Path], list[Section]]
 
     def cells(self, repeats: int, quick: bool, protocol: str) -> list[Cell]:
         """Every block on every draw of it."""
@@ -130,7 +121,7 @@ class Comparison(Experiment):
         if name in REFERENCE_METHODS:
             return fit_reference(name, data, cell.seed, **setting)
         if cell.protocol == AS_PRINTED:
-            kernel = _printed_kernel(self.name, cell.dataset, cell.draw, setting.get("width"))
+            kernel = printed.printed_kernel(data, setting.get("width"))
             return printed.fit_printed(name, data, cell.seed, kernel, setting)
         keep = array_name("D", cell.dataset, cell.kernel) if cell.draw == 0 else None
         return fit_ours(
@@ -143,11 +134,9 @@ class Comparison(Experiment):
         datasets = sorted(set(main["dataset"]), key=natural_order)
         names = (*(display_name(method) for method in REFERENCES), *self.names)
         tasks = {dataset: self.tasks(dataset) for dataset in datasets}
-        drawn = without_labels(named)[["method", "kernel", "dataset"]].drop_duplicates()
-        order = sorted(
-            drawn[drawn["method"] == "DMTFC"].values.tolist(), key=lambda row: (row[1], natural_order(row[2]))
-        )
-        wanted = {array_name("D", d, kernel): f"{d}, {display_name(name, kernel)}" for name, kernel, d in order}
+        learners = without_labels(named).query("method == 'DMTFC'")
+        order = sorted(set(zip(learners["kernel"], learners["dataset"])), key=lambda at: (at[0], natural_order(at[1])))
+        wanted = {array_name("D", d, kernel): f"{d}, {display_name('DMTFC', kernel)}" for kernel, d in order}
         learned = page.heat_figure(named, directory, wanted, self.captions["features"], self.captions["D"])
         for kind, stem in ((PCA, "task_relationship"), (RAW, "task_relationship_raw")):
             coupled = [n for n in self.names if n.startswith("DMTRC" if kind == PCA else "*DMTRC") and "auto" not in n]
@@ -184,11 +173,6 @@ def array_name(what: str, dataset: str, kernel: str) -> str:
 @lru_cache(maxsize=3)
 def _data(name: str, dataset: str, draw: int) -> TaskData:
     return EXPERIMENTS[name].load(dataset, draw)
-
-
-@lru_cache(maxsize=len(WIDTHS) + 1)
-def _printed_kernel(name: str, dataset: str, draw: int, width: float | None) -> Any:
-    return printed.printed_kernel(_data(name, dataset, draw), width)
 
 
 def our_options(name: str, kernel: str, setting: Mapping[str, Any]) -> dict[str, Any]:
@@ -324,10 +308,7 @@ class Texts(Comparison):
 
     def load(self, dataset: str, draw: int) -> TaskData:
         share, kind = dataset.split(" %, ", 1)
-        fraction, features = float(share) / 100, dict(FEATURES[kind])
-        if "n_components" in features and fraction == QUICK_FRACTION:
-            features["n_components"] = min(COMPONENTS, self.fetch(fraction, draw).data.shape[0])
-        return self.fetch(fraction, draw, **features)
+        return self.fetch(float(share) / 100, draw, **FEATURES[kind])
 
     def blocks(self, quick: bool) -> list[Block]:
         """A block per fraction and kind of features; at the smallest fraction also the paper's normalisations."""
@@ -357,7 +338,7 @@ def _time_section(caption: str, free: Any, wanted: Sequence[str], directory: Pat
     names = [name for name in wanted if name in set(free["name"])]
     shares = sorted(free["dataset"].unique(), key=natural_order)
     sizes = [float(share.split()[0]) for share in shares]
-    figure, axes = page.panels(1, width=7.0 if len(shares) > 1 else 3.5, height=3.6)
+    figure, axes = page.panels(1, width=7.0, height=3.6)
     ax = axes[0, 0]
     series = {name: [by_draw(free, share, name, "seconds") for share in shares] for name in names}
     slowest = max((columns[0].mean() for columns in series.values() if len(columns[0])), default=1.0)

@@ -58,28 +58,23 @@ _MAX_STEPS, _TOLERANCE = 30, 1e-4
 
 
 def _ours(dataset: str, draws: int, kernel: str) -> list[Cell]:
-    return [
-        Cell(NAME, dataset, draw, ROWS_OF[name], kernel, "exchange", seed=draw)
-        for draw in range(draws)
-        for name in OURS
-    ]
+    ways = product(range(draws), OURS)
+    return [Cell(NAME, dataset, draw, ROWS_OF[name], kernel, "exchange", seed=draw) for draw, name in ways]
 
 
 def _supervised(dataset: str, draws: int) -> list[Cell]:
-    ways = [(kind, "", "labels given") for kind in KINDS] + [(name, "exchange", "no labels") for name in OURS]
+    models = [(kind, "", "labels given") for kind in KINDS] + [(name, "exchange", "no labels") for name in OURS]
     return [
         Cell(NAME, dataset, draw, (name,), "linear", solver, protocol, seed=draw)
-        for draw in range(draws)
-        for name, solver, protocol in ways
+        for draw, (name, solver, protocol) in product(range(draws), models)
     ]
 
 
 def _stability(draws: int) -> list[Cell]:
-    ways = [(name, "rbf", "exchange") for name in OURS] + [(name, "", "") for name in STABILITY_REFERENCES]
+    models = [(name, "rbf", "exchange") for name in OURS] + [(name, "", "") for name in STABILITY_REFERENCES]
     return [
         Cell(NAME, f"Job {job}, other seeds", draw, (name,), kernel, solver, "given", {"random_state": seed}, seed)
-        for draw, job, seed in product(range(draws), (1, 2), range(SEEDS))
-        for name, kernel, solver in ways
+        for draw, job, seed, (name, kernel, solver) in product(range(draws), (1, 2), range(SEEDS), models)
     ]
 
 
