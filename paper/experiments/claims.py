@@ -261,9 +261,9 @@ def time_growth(rows: Rows, letters: str, low: float, high: float, half: bool = 
 
 def gain_vanishes(rows: Rows) -> Iterator[Case]:
     """DMTRC minus DSTC at the size with the largest gain (picked, so optimistic) and at the largest size."""
-    for label, (_before, _after, kernel) in SWEEPS.items():
+    for label, (*_, kernel) in SWEEPS.items():
         values = sweep_values(rows.named, label) if "rows" in label else {}
-        sizes = {v: estimate(gains(rows.named, d, f"DMTRC_{kernel}", f"DSTC_{kernel}")) for v, d in values.items()}
+        sizes = {v: estimate(gains(rows.named, d, display_name("DMTRC", kernel))) for v, d in values.items()}
         if len(sizes) > 1:
             *few, last = sizes
             best = max(few, key=lambda size: sizes[size].mean)
@@ -275,7 +275,7 @@ def related_tasks_help(rows: Rows) -> Iterator[Case]:
     """DMTRC minus DSTC at every correlation between the tasks: above 0 it should help, at 0 it should not."""
     for rho, d in sweep_values(rows.named, "synthetic, correlation between tasks").items():
         limits = ABOVE if rho else NOT_ABOVE
-        yield Case(f"correlation {rho:g}", estimate(gains(rows.named, d, "DMTRC_l", "DSTC_l")), **limits)
+        yield Case(f"correlation {rho:g}", estimate(gains(rows.named, d, "DMTRC_l")), **limits)
 
 
 def comparable(rows: Rows) -> Iterator[Case]:

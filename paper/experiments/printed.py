@@ -33,8 +33,8 @@ from paper.experiments.runner import Outcome
 from paper.experiments.table import as_json
 from paper.reference.kernel_methods import mean_distance, rbf_kernel
 
-#: the paper's grid of λ₁ and of λ₂, its middle, and the starts of its solver that one can think of
-POWERS, MIDDLE = (2, 4, 6, 8, 10), 2.0**-6
+#: the k of the paper's grid of λ₁ and of λ₂ = 2⁻ᵏ, its middle, and the starts of its solver that one can think of
+POWERS, MIDDLE = (2, 4, 6, 8, 10), 6
 LAMBDAS = tuple(2.0**-power for power in POWERS)
 STARTS = ("k-means", "random")
 #: cuts after which a run is scored; 0 are the labels of the models fitted to the start
@@ -107,13 +107,16 @@ def printed_points(frame: Any) -> Any:
     """The paper's solver on its grid, one row for every number of cuts after which a run was scored.
 
     Columns besides those of the frame: ``cuts``, ``left`` (|Ỹ|/|Y|), ``start`` (NMI of the labels it started from),
-    ``middle`` (whether it is the middle of the grid) and ``point``.
+    ``point``, and of the setting ``init``, ``width`` (1 for linear kernels) and the k of λ₁ and λ₂ = 2⁻ᵏ.
     """
     printed = frame[frame["protocol"] == "as printed"]
+    settings = list(printed["setting"])
     points = printed.assign(
         cuts=[list(details["nmi_after"]) for details in printed["details"]],
-        middle=[s["lambda1"] == s["lambda2"] == MIDDLE and s.get("width", 1.0) == 1.0 for s in printed["setting"]],
-        point=[as_json(setting) for setting in printed["setting"]],
+        point=[as_json(setting) for setting in settings],
+        init=[setting["init"] for setting in settings],
+        width=[setting.get("width", 1.0) for setting in settings],
+        **{key: [round(-np.log2(setting[key])) for setting in settings] for key in ("lambda1", "lambda2")},
     ).explode("cuts", ignore_index=True)
     after = list(zip(points["details"], points["cuts"]))
     return points.assign(
@@ -129,12 +132,13 @@ def chosen_settings(named: Any) -> dict[str, Any]:
     """How a setting is chosen → the rows of :func:`printed_points` at it."""
     points = printed_points(named)
     cut = points[points["cuts"] > 0]
+    middle = points[(points["lambda1"] == MIDDLE) & (points["lambda2"] == MIDDLE) & (points["width"] == 1)]
     return {
         NO_CUTS: oracle(points[points["cuts"] == 0]),
         LABELS: oracle(cut),
         OTHER_DRAWS: chosen_on_other_draws(cut),
-        ONE_CUT: points[points["middle"] & (points["cuts"] == 1)],
-        ALL_CUTS: points[points["middle"] & (points["cuts"] == max(STOPS))],
+        ONE_CUT: middle[middle["cuts"] == 1],
+        ALL_CUTS: middle[middle["cuts"] == max(STOPS)],
     }
 
 
@@ -226,8 +230,7 @@ def _by_cuts(points: Any, names: Sequence[str], datasets: Sequence[str]) -> Sect
 def _by_lambda(points: Any, names: Sequence[str]) -> Section:
     """NMI over λ₁ × λ₂ at the best width and number of cuts, mean over data sets."""
     rows = []
-    powers = {key: [round(-np.log2(setting[key])) for setting in points["setting"]] for key in ("lambda1", "lambda2")}
-    kept = points.assign(**powers)[points["cuts"] > 0]
+    kept = points[points["cuts"] > 0]
     for name in (name for name in names if name.startswith(("DMTRC_r", "DMTFC_r"))):
         mine = kept[kept["name"] == name].groupby(["lambda1", "lambda2", "dataset", "point"])["nmi"].mean()
         top = mine.groupby(["lambda1", "lambda2", "dataset"]).max().groupby(["lambda1", "lambda2"]).mean()
@@ -242,12 +245,9 @@ def _by_lambda(points: Any, names: Sequence[str]) -> Section:
 def _level_method(points: Any, datasets: Sequence[str]) -> list[Section]:
     """The paper's way to find the weights beside the quadratic program, at the same points."""
     level = points[points["name"].str.endswith(LEVEL)]
-    keys = ["dataset", "draw", "cuts", "init", *(key for key in LEVEL_GRID if key != "reduced")]
-    both = []
-    for part in (level, points[points["name"].isin(level["name"].str.removesuffix(LEVEL))]):
-        values = {key: [setting.get(key) for setting in part["setting"]] for key in keys[3:]}
-        both.append(part.assign(**values)[[*keys, "nmi", "left"]])
-    pairs = both[0].merge(both[1], on=keys, suffixes=("", "_program"))
+    program = points[points["name"].isin(level["name"].str.removesuffix(LEVEL))]
+    keys = ["dataset", "draw", "cuts", "init", "lambda1", "lambda2", "width"]
+    pairs = level.merge(program, on=keys, suffixes=("", "_program"))
     rows = []
     for (d, init), part in pairs.groupby(["dataset", "init"]):
         for stop in STOPS[1:]:

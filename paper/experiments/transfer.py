@@ -5,9 +5,8 @@ The supervised counterparts MTRL and MTFL are the core of DMTRC and DMTFC with t
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
@@ -30,7 +29,7 @@ from paper.experiments.comparison import our_options
 from paper.experiments.driver import Experiment
 from paper.experiments.methods import OURS, ROWS_OF, fit_ours, fit_reference, scores, warm_up
 from paper.experiments.page import Section, bar_figure, table
-from paper.experiments.protocols import by_draw, estimate
+from paper.experiments.protocols import by_draw, display_name, estimate
 from paper.experiments.runner import Cell, Outcome
 
 NAME = "transfer"
@@ -40,6 +39,15 @@ SAMPLES = (12, 24, 48, 96, 192)
 PER_CLASS = (5, 10, 20, 40, 80)
 #: correlation between the synthetic tasks
 CORRELATIONS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
+#: what grows → the names of its data sets, the values it takes, and the kernel
+SWEEPS: Mapping[str, tuple[str, tuple[float, ...], str]] = {
+    "synthetic, rows per task": ("samples {:g}", SAMPLES, "linear"),
+    "pendigits Job 1, rows per digit": ("Job 1, {:g} per class", PER_CLASS, "rbf"),
+    "pendigits Job 2, rows per digit": ("Job 2, {:g} per class", PER_CLASS, "rbf"),
+    "synthetic, correlation between tasks": ("correlation {:g}", CORRELATIONS, "linear"),
+}
+#: the data sets of a quick run, which needs no data
+QUICK = ("samples 24", "correlation 0", "correlation 0.9", "synthetic, held out")
 #: synthetic draws for one draw of real data: they cost little
 SYNTHETIC_DRAWS = 2
 N_TASKS, SEPARATION, RELATED_ROWS = 4, 3.0, 48
@@ -190,25 +198,16 @@ def _held_out(cell: Cell) -> Outcome:
     return Outcome(name, seconds=seconds, chosen=chosen, details=details, **scores(data, found, ~drawn))
 
 
-#: what grows → the names of its data sets before and after the number, and the kernel
-SWEEPS = {
-    "synthetic, rows per task": ("samples ", "", "l"),
-    "pendigits Job 1, rows per digit": ("Job 1, ", " per class", "r"),
-    "pendigits Job 2, rows per digit": ("Job 2, ", " per class", "r"),
-    "synthetic, correlation between tasks": ("correlation ", "", "l"),
-}
-
-
 def sweep_values(named: Any, label: str) -> dict[float, str]:
-    """Value → data set of a sweep."""
-    before, after, _ = SWEEPS[label]
-    pattern = re.compile(rf"{before}([\d.]+){after}")
-    matches = [pattern.fullmatch(dataset) for dataset in named["dataset"].unique()]
-    return dict(sorted((float(match[1]), match[0]) for match in matches if match))
+    """Value → data set of a sweep, where there are rows of it."""
+    form, values, _ = SWEEPS[label]
+    present = set(named["dataset"])
+    return {value: form.format(value) for value in values if form.format(value) in present}
 
 
-def gains(named: Any, dataset: str, name: str, alone: str) -> Any:
-    """NMI of a coupled method minus DSTC, draw by draw."""
+def gains(named: Any, dataset: str, name: str) -> Any:
+    """NMI of a coupled method minus that of DSTC with the same kernel, draw by draw."""
+    alone = f"DSTC_{name.split('_')[1][0]}"
     return (by_draw(named, dataset, name) - by_draw(named, dataset, alone)).dropna()
 
 
@@ -219,21 +218,17 @@ def _gain_section(named: Any, directory: Path) -> list[Section]:
     figure, axes = page.panels(len(shown), width=3.4, height=2.9)
     rows = []
     for ax, (label, values) in zip(axes[0], shown.items()):
-        kernel = SWEEPS[label][2]
-        alone, names = f"DSTC_{kernel}", (f"DMTFC_{kernel}", f"DMTRC_{kernel}", f"DMTRC_{kernel} auto")
-        series = {
-            name.replace(f"_{kernel}", ""): [gains(named, d, name, alone).to_numpy() for d in values.values()]
-            for name in names
-        }
-        page.lines(ax, list(values), series)
+        alone, *names = (display_name(name, SWEEPS[label][2]) for name in (*OURS, "DMTRC auto"))
+        series = {name: [gains(named, d, name) for d in values.values()] for name in names}
+        page.lines(ax, list(values), {name.replace(alone[-2:], ""): columns for name, columns in series.items()})
         ax.axhline(0, color="#444444", linewidth=0.8)
         if "rows" in label:
             ax.set_xscale("log")
             ax.set_xticks(list(values), [f"{value:g}" for value in values])
             ax.minorticks_off()
         ax.set(xlabel=label, ylabel=f"NMI minus that of {alone}")
-        for value, d in values.items():
-            estimates = (str(estimate(gains(named, d, name, alone))) for name in names)
+        for (value, d), *columns in zip(values.items(), *series.values()):
+            estimates = (str(estimate(column)) for column in columns)
             rows.append([label, f"{value:g}", f"{by_draw(named, d, alone).mean():.3f}", *estimates])
     page.legend_below(figure, axes[0, 0], 3)
     caption = "Gain over clustering every task alone: mean and standard error over draws."
@@ -299,17 +294,15 @@ class Transfer(Experiment):
     repeats = 5
 
     def cells(self, repeats: int, quick: bool, protocol: str) -> list[Cell]:
-        """All fits; a quick run needs no data."""
-        samples, correlations = (SAMPLES[1:2], CORRELATIONS[:5:4]) if quick else (SAMPLES, CORRELATIONS)
-        synthetic = [*(f"samples {n}" for n in samples), *(f"correlation {rho:g}" for rho in correlations)]
-        found = [cell for d in synthetic for cell in _ours(d, 1 if quick else repeats * SYNTHETIC_DRAWS, "linear")]
-        if quick:
-            return found + _supervised("synthetic, held out", 1)
-        for job, value in product((1, 2), PER_CLASS):
-            found += _ours(f"Job {job}, {value} per class", repeats, "rbf")
+        """All fits; of a quick run the first draw of few data sets."""
+        found = _stability(repeats)
+        for form, values, kernel in SWEEPS.values():
+            for value in values:
+                found += _ours(form.format(value), repeats * (SYNTHETIC_DRAWS if kernel == "linear" else 1), kernel)
         for dataset in ("synthetic", *(f"sentiment {share} %" for share in SENTIMENT)):
             found += _supervised(f"{dataset}, held out", repeats)
-        found += _stability(repeats)
+        if quick:
+            return [cell for cell in found if cell.dataset in QUICK and cell.draw == 0]
         # what takes longest last, so that an interrupted run has as many rows as can be
         return sorted(found, key=lambda cell: cell.dataset.endswith("80 per class") or "30 %" in cell.dataset)
 
