@@ -18,8 +18,8 @@ from mtclust.datasets.tasks import TaskData
 from paper.datasets.files import DataFile, check_content, draw_fraction, obtain, read_members
 from paper.datasets.text import porter_stem, text_features
 
-#: counts of terms in every text in canonical order, the terms, and the class of every text, −1 where no task has it
-Corpus = tuple[Any, NDArray[Any], NDArray[np.int64]]
+#: counts of terms in every text in canonical order, and the class of every text, −1 where no task has it
+Corpus = tuple[Any, NDArray[np.int64]]
 
 #: the paper's table: the classes of tasks 1 to 6
 NEWSGROUP_TASKS = (
@@ -83,8 +83,8 @@ def fetch_newsgroups_tasks(fraction: float = 0.05, seed: int = 0, **features: An
     the task; ``rows`` are numbers of messages sorted by newsgroup and number. The counts of the whole collection stay
     in memory (some 25 MB) until the process ends.
     """
-    data, names, classes, rows = _drawn(newsgroup_counts(), fraction, seed, features)
-    return TaskData(data, classes, classes // len(NEWSGROUP_TASKS[0]) + 1, _GROUPS, names, rows)
+    data, classes, rows = _drawn(newsgroup_counts(), fraction, seed, features)
+    return TaskData(data, classes, classes // len(NEWSGROUP_TASKS[0]) + 1, _GROUPS, None, rows)
 
 
 def fetch_sentiment_tasks(fraction: float = 0.1, seed: int = 0, **features: Any) -> TaskData:
@@ -97,18 +97,18 @@ def fetch_sentiment_tasks(fraction: float = 0.1, seed: int = 0, **features: Any)
     sorted by domain, class and text. The counts stay in memory (some 50 MB) until the process ends. On plain features
     every method stays near chance: what the domains share most is the length of a review.
     """
-    data, names, cells, rows = _drawn(review_counts(), fraction, seed, features)
+    data, cells, rows = _drawn(review_counts(), fraction, seed, features)
     tasks = np.array(DOMAINS)[cells // len(POLARITIES)]
-    return TaskData(data, cells % len(POLARITIES), tasks, POLARITIES, names, rows)
+    return TaskData(data, cells % len(POLARITIES), tasks, POLARITIES, None, rows)
 
 
 def _drawn(corpus: Corpus, fraction: float, seed: int, features: dict[str, Any]) -> tuple[Any, ...]:
-    """A fraction of each class, sorted by class: features, their names, classes, numbers of the rows."""
-    counts, terms, classes = corpus
+    """A fraction of each class, sorted by class: features, classes, numbers of the rows."""
+    counts, classes = corpus
     used = np.flatnonzero(classes >= 0)
     rows = used[draw_fraction(classes[used], fraction, np.random.default_rng(seed))]
     rows = rows[np.argsort(classes[rows], kind="stable")]
-    return *text_features(counts[rows], terms, **features), classes[rows], rows
+    return text_features(counts[rows], **features), classes[rows], rows
 
 
 @lru_cache(maxsize=1)
@@ -121,15 +121,13 @@ def newsgroup_counts() -> Corpus:
     def terms_of(text: str) -> list[str]:
         return [stem(word) for word in _LETTERS.findall(text.lower()) if word not in ENGLISH_STOP_WORDS]
 
-    vectorizer = CountVectorizer(analyzer=terms_of)
-    counts = sp.csr_array(vectorizer.fit_transform(text.decode(_ENCODING) for _, _, text in messages))
-    # an object array: the longest term would set the width of every entry of a text array
-    terms = vectorizer.get_feature_names_out().astype(object)
+    texts = (text.decode(_ENCODING) for _, _, text in messages)
+    counts = sp.csr_array(CountVectorizer(analyzer=terms_of).fit_transform(texts))
     frequency = np.bincount(counts.indices, minlength=counts.shape[1])
     # ties in the order of the alphabet
     frequent = np.sort(np.argsort(-frequency, kind="stable")[:VOCABULARY_SIZE])
     classes = [_GROUPS.index(group) if group in _GROUPS else -1 for group, _, _ in messages]
-    return sp.csr_array(counts[:, frequent]), terms[frequent], np.array(classes, dtype=np.int64)
+    return sp.csr_array(counts[:, frequent]), np.array(classes, dtype=np.int64)
 
 
 def _parse_messages(path: Path) -> list[tuple[str, int, bytes]]:
@@ -143,11 +141,11 @@ def _parse_messages(path: Path) -> list[tuple[str, int, bytes]]:
 def review_counts() -> Corpus:
     """Of every review, by domain, polarity and text; a class is domain × polarity as one number."""
     reviews = obtain(REVIEW_FILES, _parse_reviews)
-    vectorizer = DictVectorizer(dtype=np.int64)
-    counts = sp.csr_array(vectorizer.fit_transform(_terms_of(polarity, line) for _, polarity, line in reviews))
+    terms = (_terms_of(polarity, line) for _, polarity, line in reviews)
+    counts = sp.csr_array(DictVectorizer(dtype=np.int64).fit_transform(terms))
     counts.sort_indices()
     cells = [DOMAINS.index(domain) * len(POLARITIES) + POLARITIES.index(polarity) for domain, polarity, _ in reviews]
-    return counts, vectorizer.get_feature_names_out(), np.array(cells, dtype=np.int64)
+    return counts, np.array(cells, dtype=np.int64)
 
 
 def _terms_of(polarity: str, line: bytes) -> Counter[str]:

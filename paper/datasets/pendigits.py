@@ -29,10 +29,9 @@ _TRAIN, _TEST = (
 )
 #: of the rows, one byte per number, training file before test file
 _CONTENT = "167121c34cccba273b4a2de0e2a152ae98aa4f80ce582ec37ef82dac0eab4eaf"
+#: two coordinates of eight points, to which a pen stroke is resampled
 _N_FEATURES = 16
 _NAMES = tuple(map(str, range(10)))
-#: a pen stroke resampled to eight points
-_FEATURES = np.array([f"{axis}{point}" for point in range(1, 9) for axis in "xy"])
 
 
 def fetch_pendigits() -> TaskData:
@@ -42,21 +41,18 @@ def fetch_pendigits() -> TaskData:
     """
     table = _read_table()
     tasks, rows = np.zeros(len(table), dtype=np.int64), np.arange(len(table))
-    return TaskData(table[:, :_N_FEATURES], table[:, _N_FEATURES], tasks, _NAMES, _FEATURES.copy(), rows)
+    return TaskData(table[:, :_N_FEATURES], table[:, _N_FEATURES], tasks, _NAMES, None, rows)
 
 
-def fetch_pendigits_tasks(
-    job: int = 1, seed: int = 0, *, rows_per_class: int | Sequence[int] = 20, scale: bool = True
-) -> TaskData:
+def fetch_pendigits_tasks(job: int = 1, seed: int = 0, *, rows_per_class: int | Sequence[int] = 20) -> TaskData:
     """The paper's jobs on pendigits: tasks 1 to 3 hold the digits 0, 3, 6, 8, 9, tasks 4 to 6 the digits 1, 2, 4, 5, 7.
 
     All six tasks are drawn once per seed, so that the jobs of one seed are paired: Job 3 holds the rows of Jobs 1 and
     2. Rows within a task are distinct; two tasks of one group are separate draws and may share a row.
 
     ``seed`` says which draw, the same whatever the source of the files; ``rows_per_class`` the rows of each digit in a
-    task, or one number per digit of the group (in increasing order); ``scale`` whether each feature is mapped to [0, 1]
-    over the rows of the job, as in the paper. ``tasks`` has the paper's task numbers, ``rows`` those of
-    :func:`fetch_pendigits`.
+    task, or one number per digit of the group (in increasing order). Each feature is mapped to [0, 1] over the rows of
+    the job, as in the paper. ``tasks`` has the paper's task numbers, ``rows`` those of :func:`fetch_pendigits`.
     """
     if job not in JOBS:
         raise ValueError(f"job must be 1, 2 or 3; got {job!r}.")
@@ -65,8 +61,8 @@ def fetch_pendigits_tasks(
     sizes = one_per("rows_per_class", rows_per_class, "classes", len(DIGIT_GROUPS[0]), 1)
     drawn = _draw_six_tasks(digits, seed, sizes)
     rows = np.concatenate([drawn[task - 1] for task in JOBS[job]])
-    data, tasks = table[rows, :_N_FEATURES], np.repeat(JOBS[job], sum(sizes))
-    return TaskData(scale_columns(data) if scale else data, digits[rows], tasks, _NAMES, _FEATURES.copy(), rows)
+    data, tasks = scale_columns(table[rows, :_N_FEATURES]), np.repeat(JOBS[job], sum(sizes))
+    return TaskData(data, digits[rows], tasks, _NAMES, None, rows)
 
 
 def _draw_six_tasks(digits: NDArray[Any], seed: int, sizes: Sequence[int]) -> list[NDArray[np.int64]]:

@@ -184,7 +184,7 @@ def independent(rows: Rows, datasets: Sequence[str] = ()) -> Iterator[Case]:
     """Off-diagonal share of D relative to that in random axes."""
     for d in datasets or rows.datasets:
         shares, null = off_diagonal(rows.free, d, "DMTFC_l")
-        if shares:
+        if len(shares):
             name = f"DMTFC_l, {d}: share {np.mean(shares):.2f}, in random axes {np.mean(null):.2f}; ratio"
             yield Case(name, estimate(np.divide(shares, null)), high=INDEPENDENT, tolerance=0)
 

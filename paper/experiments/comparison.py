@@ -186,7 +186,11 @@ def our_options(name: str, kernel: str, setting: Mapping[str, Any]) -> dict[str,
 
 
 def _learned_text(free: Any, datasets: Sequence[str]) -> str:
-    found = [page.off_diagonal_text(free, datasets, name) for name in ("DMTFC_l", "DMTFC_r")]
+    found = []
+    for name in ("DMTFC_l", "DMTFC_r"):
+        shares = {d: page.off_diagonal(free, d, name) for d in datasets}
+        parts = [f"{d} {s.mean():.2f} (random axes {null.mean():.2f})" for d, (s, null) in shares.items() if len(s)]
+        found.append(f"{name}: share of D² off the diagonal {', '.join(parts)}." if parts else "")
     for name in ("DMTRC_l", "DMTRC_r"):
         pairs = [within_and_across(omega) for omega in page.correlations_of(free, "Job 3", name)]
         if pairs:
@@ -337,19 +341,19 @@ class Texts(Comparison):
 def _time_section(caption: str, free: Any, wanted: Sequence[str], directory: Path) -> Section:
     names = [name for name in wanted if name in set(free["name"])]
     shares = sorted(free["dataset"].unique(), key=natural_order)
-    sizes = [float(share.split()[0]) for share in shares]
+    sizes = {float(share.split()[0]): share for share in shares}
     figure, axes = page.panels(1, width=7.0, height=3.6)
     ax = axes[0, 0]
     series = {name: [by_draw(free, share, name, "seconds") for share in shares] for name in names}
     slowest = max((columns[0].mean() for columns in series.values() if len(columns[0])), default=1.0)
-    page.times(ax, sizes, series, [name for name in names if name.startswith("*")], slowest, {2: "O(n²)"}, shares)
+    page.times(ax, sizes, series, slowest, {2: "O(n²)"})
     ax.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
     shown = "CPU seconds of one fit, choosing and all starts included, against the share of the data."
     picture = page.save(figure, directory, "time", shown, caption)
     rows = []
     for name, columns in series.items():
         medians = [column.median() for column in columns]
-        rows.append([name, *map(number_text, medians), number_text(slope(sizes, medians))])
+        rows.append([name, *map(number_text, medians), number_text(slope(list(sizes), medians))])
     header = ("method", *(f"{share}, s" for share in shares), "exponent of n")
     text = (
         "Median over draws. Our models switch from matrices of all rows with all rows to explicit features as rows "

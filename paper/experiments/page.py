@@ -73,14 +73,7 @@ def colour(name: str) -> str:
     return next((found for family, found in _FAMILY.items() if name.lstrip("*").startswith(family)), _OTHER)
 
 
-def lines(
-    ax: Any,
-    x: Sequence[float],
-    series: Mapping[str, Sequence[Sequence[float]]],
-    *,
-    spread: bool = True,
-    dashed: Sequence[str] = (),
-) -> None:
+def lines(ax: Any, x: Sequence[float], series: Mapping[str, Any], *, spread: bool = True) -> None:
     """One line per series through the mean of the values at every x; bars are standard errors over draws."""
     for number, (name, columns) in enumerate(series.items()):
         found = {at: estimate(values) for at, values in zip(x, columns) if len(values)}
@@ -88,23 +81,20 @@ def lines(
             continue
         mean, error = ([e.mean for e in found.values()], [np.nan_to_num(e.error) for e in found.values()])
         style = {"color": colour(name), "marker": MARKERS[number % len(MARKERS)], "markersize": 4, "label": name}
-        style["linestyle"] = "--" if name in dashed or name.endswith("auto") else "-"
+        style["linestyle"] = "--" if name.startswith("*") or name.endswith(("auto", "cutting planes")) else "-"
         ax.errorbar(list(found), mean, yerr=error if spread else None, linewidth=1.3, capsize=2, **style)
     ax.grid(color="#e5e5e5", linewidth=0.6)
     ax.set_axisbelow(True)
 
 
-def times(
-    ax: Any, x: Sequence[float], series: Mapping[str, Any], dashed: Sequence[str], y0: float, guides: Mapping[int, str],
-    ticks: Sequence[str],
-) -> None:  # fmt: skip
-    """Seconds against x on logarithmic axes, with lines y ∝ xᵖ through (x[0], y0) for every guide p."""
-    lines(ax, x, series, spread=False, dashed=dashed)
+def times(ax: Any, x: Mapping[float, str], series: Mapping[str, Any], y0: float, guides: Mapping[int, str]) -> None:
+    """Seconds against x on logarithmic axes, with lines y ∝ xᵖ through its first value and y0 for every guide p."""
+    lines(ax, list(x), series, spread=False)
     for power, label in guides.items():
-        at = np.asarray(x, dtype=np.float64)
+        at = np.array(list(x), dtype=np.float64)
         ax.plot(at, y0 * (at / at[0]) ** power, ":" if power == 2 else "-.", color="#888888", linewidth=1, label=label)
     ax.set(xscale="log", yscale="log", ylabel="CPU seconds")
-    ax.set_xticks(x, ticks, fontsize=7)
+    ax.set_xticks(list(x), list(x.values()), fontsize=7)
     ax.minorticks_off()
 
 
@@ -132,17 +122,13 @@ def write_page(path: Path, title: str, command: str, intro: str, sections: Seque
     for section in sections:
         parts += [f"## {section.title}", _escape_stars(section.text)]
         if section.header:
-            header, *rows = ("| " + " | ".join(map(_cell, row)) + " |" for row in (section.header, *section.rows))
-            parts.append("\n".join([header, "|" + "---|" * len(section.header), *rows]))
+            rows = ([cell.replace("|", "\\|") for cell in row] for row in (section.header, *section.rows))
+            header, *lines = (_escape_stars(f"| {' | '.join(cells)} |") for cells in rows)
+            parts.append("\n".join([header, "|" + "---|" * len(section.header), *lines]))
         for picture in section.pictures:
             parts.append(f"![{picture.caption}]({picture.path})")
             parts.append(picture.caption + (f" Counterpart of the paper's {picture.paper}" if picture.paper else ""))
     replace_file(path, ("\n\n".join(part for part in parts if part) + "\n").encode())
-
-
-def _cell(cell: str) -> str:
-    """A cell of a Markdown table."""
-    return _escape_stars(str(cell).replace("|", "\\|").replace("\n", " "))
 
 
 def _escape_stars(text: str) -> str:
@@ -255,7 +241,7 @@ def per_task(
             if entries:
                 series[name] = [[entry[task] for entry in entries] for task in entries[0]]
                 rows.append([dataset, name, ", ".join(f"{np.mean(column):.3f}" for column in series[name])])
-        lines(ax, at, series, dashed=[name for name in names if name.startswith("*")])
+        lines(ax, at, series)
         ax.set_xticks(at, tasks[dataset], fontsize=8)
         ax.set(title=dataset, xlabel="task", ylabel="NMI")
     legend_below(figure, axes[0, 0], 2 * len(datasets))
@@ -280,20 +266,9 @@ def correlations_of(frame: Any, dataset: str, name: str) -> list[NDArray[np.floa
     return [omega / np.outer(scale, scale) for omega, scale in zip(found, scales)]
 
 
-def off_diagonal(frame: Any, dataset: str, name: str) -> tuple[list[float], list[float]]:
-    """Share of D² off the diagonal, and that of the same eigenvalues in random axes, draw by draw."""
-    shares, null = (details_of(frame, dataset, name, key) for key in ("off_diagonal", "off_diagonal_null"))
-    return shares, null
-
-
-def off_diagonal_text(frame: Any, datasets: Sequence[str], name: str) -> str:
-    """Share of D² off the diagonal beside that of the same eigenvalues in random axes."""
-    parts = []
-    for dataset in datasets:
-        shares, null = off_diagonal(frame, dataset, name)
-        if shares:
-            parts.append(f"{dataset} {np.mean(shares):.2f} (random axes {np.mean(null):.2f})")
-    return f"{name}: share of D² off the diagonal {', '.join(parts)}." if parts else ""
+def off_diagonal(frame: Any, dataset: str, name: str) -> NDArray[np.float64]:
+    """Share of D² off the diagonal, and that of the same eigenvalues in random axes: two rows, draw by draw."""
+    return np.array([details_of(frame, dataset, name, key) for key in ("off_diagonal", "off_diagonal_null")])
 
 
 def hinton_figure(

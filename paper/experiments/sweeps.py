@@ -206,8 +206,7 @@ class Complexity(Experiment):
             names = rows.sort_values(["solver", "method"], ascending=False)["name"].unique()
             series = {name: [by_draw(rows, d, name, "seconds") for d in datasets.values()] for name in names}
             lowest = min(columns[0].median() for columns in series.values() if len(columns[0]))
-            dashed = [name for name in names if "cutting" in name]
-            page.times(ax, list(datasets), series, dashed, lowest, {2: "O(x²)", 3: "O(x³)"}, [*map(str, datasets)])
+            page.times(ax, {value: str(value) for value in datasets}, series, lowest, {2: "O(x²)", 3: "O(x³)"})
             fixed = shape_of(rows["dataset"].iloc[0])
             if sweep == "m":
                 fixed["n"] = f"{fixed['n'] * fixed['m']}/m"

@@ -55,15 +55,15 @@ def test_counts_are_those_of_the_lines(tiny, tmp_path, write_archive, monkeypatc
     write_archive(tmp_path / "sentiment" / "processed_acl.tar.xz", members(tiny))
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     reviews = fetch_sentiment_tasks(1.0, weighting="counts")
-    assert reviews.feature_names.tolist() == ["a:b", "café", "dull", "good", "not_good"]
+    terms = ["a:b", "café", "dull", "good", "not_good"]
     lines = sorted((domain, polarity, line.encode()) for (domain, polarity), many in tiny.items() for line in many)
     for (domain, polarity, line), row, target, task in zip(
         lines, reviews.data.toarray(), reviews.target, reviews.tasks, strict=True
     ):
         assert (domain, polarity) == (task, reviews.target_names[target])
         tokens = [token.rsplit(":", 1) for token in line.decode().split(" ")[:-1]]
-        assert dict(zip(reviews.feature_names, row)) == {
-            **dict.fromkeys(reviews.feature_names, 0),
+        assert dict(zip(terms, row, strict=True)) == {
+            **dict.fromkeys(terms, 0),
             **{term: int(count) for term, count in tokens},
         }
 
