@@ -21,8 +21,7 @@ from sklearn.model_selection import ParameterGrid
 
 from mtclust.datasets import TaskData
 from paper.datasets import fetch_newsgroups_tasks, fetch_pendigits_tasks, fetch_sentiment_tasks
-from paper.datasets.corpora import NEWSGROUP_TASKS
-from paper.datasets.pendigits import JOBS
+from paper.datasets.tasks import JOBS, NEWSGROUP_TASKS
 from paper.experiments import page, printed
 from paper.experiments.driver import AS_PRINTED, Experiment
 from paper.experiments.methods import OURS, ROWS_OF, fit_ours, fit_reference, true_sizes

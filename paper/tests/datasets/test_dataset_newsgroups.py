@@ -12,9 +12,9 @@ import pytest
 from sklearn.datasets import _twenty_newsgroups as sklearn_newsgroups
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from paper.datasets import corpora, fetch_newsgroups_tasks
-from paper.datasets.corpora import NEWSGROUP_TASKS
+from paper.datasets import fetch_newsgroups_tasks, tasks
 from paper.datasets.files import DATA_VARIABLE, DataFile, content_hash
+from paper.datasets.tasks import NEWSGROUP_TASKS
 from paper.datasets.text import porter_stem
 
 GROUPS = [*(group for task in NEWSGROUP_TASKS for group in task), "comp.graphics", "talk.religion.misc"]
@@ -35,9 +35,9 @@ def tiny(monkeypatch, no_data):
     """A collection of ten messages a group in place of the real one, as archive members."""
     messages = tiny_messages()
     records = [(group.encode(), b"%d" % number, text) for (group, number), text in sorted(messages.items())]
-    monkeypatch.setattr(corpora, "MESSAGE_CONTENT", content_hash(records))
+    monkeypatch.setattr(tasks, "MESSAGE_CONTENT", content_hash(records))
     monkeypatch.setattr(
-        corpora, "MESSAGE_FILES", tuple(DataFile(file.path, None, file.url) for file in corpora.MESSAGE_FILES)
+        tasks, "MESSAGE_FILES", tuple(DataFile(file.path, None, file.url) for file in tasks.MESSAGE_FILES)
     )
     return {
         f"20news-bydate-{'test' if number % 3 else 'train'}/{group}/{number}": text
@@ -58,7 +58,7 @@ def test_sources_give_the_same_draw(tiny, tmp_path, write_archive, monkeypatch):
     found = []
     for name in ("one", "two"):
         monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / name))
-        corpora.newsgroup_counts.cache_clear()
+        tasks.newsgroup_counts.cache_clear()
         found.append(fetch_newsgroups_tasks(0.5, seed=1))
     assert len(found[0].rows) > 0
     equal(*found)
@@ -72,7 +72,7 @@ class Bomb:
 
 
 def test_what_scikit_learn_has_stored_is_not_loaded_for_it_is_a_pickle(no_data, tmp_path, monkeypatch):
-    monkeypatch.setattr(corpora, "MESSAGE_FILES", (DataFile("20news/x.tar.gz", None, "http://127.0.0.1:1/x"),))
+    monkeypatch.setattr(tasks, "MESSAGE_FILES", (DataFile("20news/x.tar.gz", None, "http://127.0.0.1:1/x"),))
     home = tmp_path / "scikit_learn_data"  # SCIKIT_LEARN_DATA
     home.mkdir()
     name = sklearn_newsgroups._pkl_filepath(str(home), sklearn_newsgroups.CACHE_NAME)
@@ -85,7 +85,7 @@ def test_archive_is_downloaded_into_the_cache(tiny, no_data, server, write_archi
     url, directory = server
     write_archive(directory / "news.gz", tiny)
     file = DataFile("20news/20news-bydate.tar.gz", None, f"{url}/news.gz")
-    monkeypatch.setattr(corpora, "MESSAGE_FILES", (corpora.MESSAGE_FILES[0], file))
+    monkeypatch.setattr(tasks, "MESSAGE_FILES", (tasks.MESSAGE_FILES[0], file))
     assert fetch_newsgroups_tasks(0.5).n_tasks == 6
     assert [path.name for path in no_data.rglob("*") if path.is_file()] == ["20news-bydate.tar.gz"]
 
@@ -129,7 +129,7 @@ def test_real_collection(real_data):
     assert sizes.sum() == 18846 - 973 - 628  # all but comp.graphics and talk.religion.misc
     # a change of NumPy's random stream or of the canonical order would show here
     assert news.rows[:5].tolist() == [3741, 3747, 3764, 3775, 3813]
-    assert corpora.newsgroup_counts()[0].shape == (18846, 26214)
+    assert tasks.newsgroup_counts()[0].shape == (18846, 26214)
     larger = fetch_newsgroups_tasks(0.1, seed=0, n_components=100)
     assert larger.data.shape == (1725, 100)
     assert set(news.rows.tolist()) <= set(larger.rows.tolist())
