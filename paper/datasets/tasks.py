@@ -68,15 +68,7 @@ def fetch_pendigits_tasks(job: int = 1, seed: int = 0, *, rows_per_class: int | 
     table = _read_table()
     digits = table[:, _PEN_FEATURES]
     sizes = one_per("rows_per_class", rows_per_class, "classes", len(DIGIT_GROUPS[0]), 1)
-    drawn = _draw_six_tasks(digits, seed, sizes)
-    rows = np.concatenate([drawn[task - 1] for task in JOBS[job]])
-    data, tasks = scale_columns(table[rows, :_PEN_FEATURES]), np.repeat(JOBS[job], sum(sizes))
-    return TaskData(data, digits[rows], tasks, _DIGITS, None, rows)
-
-
-def _draw_six_tasks(digits: NDArray[Any], seed: int, sizes: Sequence[int]) -> list[NDArray[np.int64]]:
-    rng = np.random.default_rng(seed)
-    tasks = []
+    rng, drawn = np.random.default_rng(seed), []
     for group in DIGIT_GROUPS:
         pools = [np.flatnonzero(digits == digit) for digit in group]
         for digit, pool, size in zip(group, pools, sizes):
@@ -85,8 +77,10 @@ def _draw_six_tasks(digits: NDArray[Any], seed: int, sizes: Sequence[int]) -> li
                     f"rows_per_class asks for {size} rows of digit {digit}, but there are {len(pool)}; ask for fewer."
                 )
         for _ in range(TASKS_PER_GROUP):
-            tasks.append(np.concatenate([rng.choice(pool, size, replace=False) for pool, size in zip(pools, sizes)]))
-    return tasks
+            drawn.append(np.concatenate([rng.choice(pool, size, replace=False) for pool, size in zip(pools, sizes)]))
+    rows = np.concatenate([drawn[task - 1] for task in JOBS[job]])
+    data, tasks = scale_columns(table[rows, :_PEN_FEATURES]), np.repeat(JOBS[job], sum(sizes))
+    return TaskData(data, digits[rows], tasks, _DIGITS, None, rows)
 
 
 def _read_table() -> NDArray[np.int64]:

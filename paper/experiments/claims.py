@@ -121,11 +121,6 @@ class Rows:
         return by_draw(self.chosen.get(how, self.free.iloc[:0]), dataset, name).dropna()
 
 
-def minus(name: str, first: Any, second: Any, limits: Mapping[str, float]) -> Case:
-    """The mean of the differences of two columns, draw by draw."""
-    return Case(name, estimate(first - second), **limits)
-
-
 #: limits of "better", "worse", "not better" and "not worse"
 ABOVE, BELOW = {"low": 0.0}, {"high": 0.0}
 NOT_ABOVE, NOT_BELOW = {"high": CLEAR_NMI}, {"low": -CLEAR_NMI}
@@ -148,7 +143,7 @@ def over(
     for d, (a, b) in product(datasets or rows.datasets, pairs.items()):
         first, second = (rows.column(d, name, way) for name, way in zip((a, b), how))
         if len(first) and len(second):
-            yield minus(f"{a} − {b}, {d}" if a != b else f"{a}, {d}", first, second, limits)
+            yield Case(f"{a} − {b}, {d}" if a != b else f"{a}, {d}", estimate(first - second), **limits)
 
 
 def over_best(
@@ -166,7 +161,7 @@ def over_best(
         for name in names if best else ():
             mine = rows.column(d, name, how)
             if len(mine):
-                yield minus(f"{name} − {best}, {d}", mine, columns[best], limits)
+                yield Case(f"{name} − {best}, {d}", estimate(mine - columns[best]), **limits)
 
 
 def between(
@@ -177,7 +172,8 @@ def between(
         first, second = rows.column(d, name), sum(rows.column(other, name) for other in others) / len(others)
         if len(first):
             where = " and ".join(others)
-            yield minus(f"{name}, {d} − {f'mean of {where}' if others[1:] else where}", first, second, limits)
+            shown = f"{name}, {d} − {f'mean of {where}' if others[1:] else where}"
+            yield Case(shown, estimate(first - second), **limits)
 
 
 def independent(rows: Rows, datasets: Sequence[str] = ()) -> Iterator[Case]:
@@ -282,8 +278,8 @@ def comparable(rows: Rows) -> Iterator[Case]:
     """NMI on held-out reviews minus a share of that of the supervised counterpart."""
     datasets = sorted(d for d in rows.named["dataset"].unique() if d.startswith("sentiment"))
     for d, (ours, theirs) in product(datasets, (("DMTRC_l", "MTRL_l"), ("DMTFC_l", "MTFL_l"))):
-        goal = COMPARABLE * by_draw(rows.named, d, theirs)
-        yield minus(f"{ours} − {COMPARABLE:g} · {theirs}, {d}", by_draw(rows.named, d, ours), goal, ABOVE)
+        above = by_draw(rows.named, d, ours) - COMPARABLE * by_draw(rows.named, d, theirs)
+        yield Case(f"{ours} − {COMPARABLE:g} · {theirs}, {d}", estimate(above), **ABOVE)
 
 
 @dataclass(frozen=True)

@@ -209,15 +209,11 @@ def _by_cuts(points: Any, names: Sequence[str], datasets: Sequence[str]) -> Sect
     for d in datasets:
         for name in names:
             mine = points[(points["dataset"] == d) & (points["name"] == name)]
-            cells = []
-            for stop in STOPS:
-                at = mine[mine["cuts"] == stop]
-                if len(at):
-                    top = at.groupby("point")["nmi"].mean().max()
-                    cells.append(f"{top:.2f} ({at['nmi'].mean():.2f}), {at['left'].mean():.2f}")
-                else:
-                    cells.append("–")
-            rows.append([d, name, *cells])
+            cells = dict.fromkeys(STOPS, "–")
+            for stop, at in mine.groupby("cuts"):
+                top = at.groupby("point")["nmi"].mean().max()
+                cells[stop] = f"{top:.2f} ({at['nmi'].mean():.2f}), {at['left'].mean():.2f}"
+            rows.append([d, name, *cells.values()])
     text = (
         "NMI at the best setting of λ₁, λ₂ and width by labels (mean over all settings), and |Ỹ|/|Y|, what is left of "
         "the labels, mean over all settings. The optimum of the relaxation is Ỹ = 0; where a run reaches it all rows "
@@ -230,15 +226,16 @@ def _by_cuts(points: Any, names: Sequence[str], datasets: Sequence[str]) -> Sect
 def _by_lambda(points: Any, names: Sequence[str]) -> Section:
     """NMI over λ₁ × λ₂ at the best width and number of cuts, mean over data sets."""
     rows = []
+    shown = dict(zip(POWERS, ("2⁻²", "2⁻⁴", "2⁻⁶", "2⁻⁸", "2⁻¹⁰")))
     kept = points[points["cuts"] > 0]
     for name in (name for name in names if name.startswith(("DMTRC_r", "DMTFC_r"))):
         mine = kept[kept["name"] == name].groupby(["lambda1", "lambda2", "dataset", "point"])["nmi"].mean()
         top = mine.groupby(["lambda1", "lambda2", "dataset"]).max().groupby(["lambda1", "lambda2"]).mean()
         for first in POWERS:
             found = [float(top.get((first, second), np.nan)) for second in POWERS]
-            rows.append([name, _power(first), *map(number_text, found)])
+            rows.append([name, shown[first], *map(number_text, found)])
     text = "NMI at the best width and number of cuts by labels, mean over data sets, for every λ₁ and λ₂."
-    header = ("method", "λ₁", *(f"λ₂ = {_power(power)}" for power in POWERS))
+    header = ("method", "λ₁", *(f"λ₂ = {shown[power]}" for power in POWERS))
     return Section("As printed, λ by λ", text, header, rows)
 
 
@@ -264,7 +261,3 @@ def _level_method(points: Any, datasets: Sequence[str]) -> list[Section]:
     header = ("data set", "start", "cuts", "best NMI, level", "program", "mean NMI, level", "program",
               "|Ỹ|/|Y|, level", "program")  # fmt: skip
     return [Section("As printed, with the level method", text, header, rows)] if rows else []
-
-
-def _power(power: int) -> str:
-    return "2⁻" + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(power))

@@ -142,13 +142,10 @@ class SupervisedLinear:
             couplings = (SharedFeatures(features, index.offsets, l, l) for l in LAMBDAS)
         else:
             couplings = (Independent(centred.matrix, index.offsets, l * (1 + index.n_tasks)) for l in LAMBDAS)
-
-        def left_out(state: Conditioned) -> float:
-            return float(np.sum((codes - predictions_left_out(state, codes, True)) ** 2))
-
-        states = {l: _alternate(coupling, codes) for l, coupling in zip(LAMBDAS, couplings)}
-        self.lambda_ = min(states, key=lambda l: left_out(states[l]))
-        state = states[self.lambda_]
+        states = [_alternate(coupling, codes) for coupling in couplings]
+        errors = [np.sum((codes - predictions_left_out(state, codes, True)) ** 2) for state in states]
+        best = int(np.argmin(errors))
+        self.lambda_, state = LAMBDAS[best], states[best]
         self.coupling_matrix_ = state.Z
         present = np.ones((index.n_tasks, codes.shape[1]), dtype=bool)
         self.model_ = build_model(
