@@ -109,23 +109,17 @@ def printed_points(frame: Any) -> Any:
     Columns besides those of the frame: ``cuts``, ``left`` (|Ỹ|/|Y|), ``start`` (NMI of the labels it started from),
     ``point``, and of the setting ``init``, ``width`` (1 for linear kernels) and the k of λ₁ and λ₂ = 2⁻ᵏ.
     """
-    printed = frame[frame["protocol"] == "as printed"]
-    settings = list(printed["setting"])
-    points = printed.assign(
-        cuts=[list(details["nmi_after"]) for details in printed["details"]],
-        point=[as_json(setting) for setting in settings],
-        init=[setting["init"] for setting in settings],
-        width=[setting.get("width", 1.0) for setting in settings],
-        **{key: [round(-np.log2(setting[key])) for setting in settings] for key in ("lambda1", "lambda2")},
-    ).explode("cuts", ignore_index=True)
-    after = list(zip(points["details"], points["cuts"]))
-    return points.assign(
-        cuts=[int(cuts) for _, cuts in after],
-        nmi=[details["nmi_after"][cuts] for details, cuts in after],
-        left=[details["left"][cuts] for details, cuts in after],
-        start=[details["nmi_start"] for details, _ in after],
-        point=[f"{point} {cuts}" for point, cuts in zip(points["point"], points["cuts"])],
-    )
+    points = []
+    for row in frame[frame["protocol"] == "as printed"].to_dict("records"):
+        setting, details = row["setting"], row["details"]
+        row |= {key: round(-np.log2(setting[key])) for key in ("lambda1", "lambda2")}
+        row |= {"init": setting["init"], "width": setting.get("width", 1.0), "start": details["nmi_start"]}
+        point = as_json(setting)
+        for cuts, nmi in details["nmi_after"].items():
+            after = {"cuts": int(cuts), "nmi": nmi, "left": details["left"][cuts], "point": f"{point} {cuts}"}
+            points.append(row | after)
+    more = ["lambda1", "lambda2", "init", "width", "start", "cuts", "left", "point"]
+    return pd.DataFrame(points, columns=[*frame.columns, *more])
 
 
 def chosen_settings(named: Any) -> dict[str, Any]:

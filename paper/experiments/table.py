@@ -46,9 +46,10 @@ from mtclust.persistence.atomic import atomic_write
 KEYS = ("experiment", "dataset", "draw", "seed", "method", "kernel", "solver", "protocol", "setting", "version")
 VALUES = ("nmi", "nmi_of_starts", "nmi_per_task", "objective", "seconds", "chosen", "details", "versions", "error")
 COLUMNS = KEYS + VALUES
+COUNTED = ("draw", "seed")
 #: what a text of the file stands for, where it is not a text
 _READERS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("draw", "seed"), lambda text: int(text or 0)),
+    **dict.fromkeys(COUNTED, lambda text: int(text or 0)),
     **dict.fromkeys(("nmi", "nmi_of_starts", "objective", "seconds"), lambda text: float(text or "nan")),
     **dict.fromkeys(("setting", "nmi_per_task", "chosen", "details"), lambda text: json.loads(text or "{}")),
 }
@@ -119,7 +120,7 @@ class RunTable:
 
     def rewrite(self, rows: Iterable[Row]) -> None:
         """Replace the content by these rows in canonical order, or leave the file as it is if nothing changes."""
-        in_order = sorted(rows, key=_canonical)
+        in_order = sorted(rows, key=lambda row: [int(row[key]) if key in COUNTED else row[key] for key in KEYS])
         content = _as_csv([dict(zip(COLUMNS, COLUMNS)), *in_order])
         if not self.path.exists() or self.path.read_bytes() != content:
             replace_file(self.path, content)
@@ -155,7 +156,3 @@ def _as_csv(rows: Iterable[Mapping[str, str]]) -> bytes:
     text = io.StringIO(newline="")
     csv.DictWriter(text, COLUMNS, lineterminator="\n").writerows(rows)
     return text.getvalue().encode()
-
-
-def _canonical(row: Row) -> list[Any]:
-    return [int(row[name] or 0) if name in ("draw", "seed") else row[name] for name in KEYS]

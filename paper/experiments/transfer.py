@@ -240,9 +240,7 @@ def _gain_section(named: Any, directory: Path) -> list[Section]:
 
 def _supervised_section(named: Any, directory: Path) -> list[Section]:
     datasets = sorted(d for d in named["dataset"].unique() if d.endswith("held out"))
-    if not datasets:
-        return []
-    names = ("STL_l", "MTFL_l", "MTRL_l", "DSTC_l", "DMTFC_l", "DMTRC_l")
+    names = [display_name(name, "linear") for name in (*KINDS, *OURS)]
     caption = (
         "NMI on rows that were held out: with the labels of the drawn rows (STL, MTFL, MTRL) and without any (DSTC, "
         "DMTFC, DMTRC)."
@@ -253,9 +251,11 @@ def _supervised_section(named: Any, directory: Path) -> list[Section]:
         "the former. Terms are weighted over all reviews; MTFL and DMTFC see the 200 leading features."
     )
     scored = named.assign(accuracy=[details.get("accuracy", float("nan")) for details in named["details"]])
-    (section,) = table("Supervised counterparts", text, datasets, names, (scored, "nmi"), (scored, "accuracy"))
-    picture = bar_figure(directory, "supervised", datasets, names, named, None, caption)
-    return [replace(section, pictures=[picture])]
+    found = table("Supervised counterparts", text, datasets, names, (scored, "nmi"), (scored, "accuracy"))
+    return [
+        replace(section, pictures=[bar_figure(directory, "supervised", datasets, names, named, None, caption)])
+        for section in found
+    ]
 
 
 def _stability_section(named: Any) -> list[Section]:
