@@ -120,7 +120,7 @@ class RunTable:
 
     def rewrite(self, rows: Iterable[Row]) -> None:
         """Replace the content by these rows in canonical order, or leave the file as it is if nothing changes."""
-        in_order = sorted(rows, key=lambda row: [int(row[key]) if key in COUNTED else row[key] for key in KEYS])
+        in_order = sorted(rows, key=lambda row: [int(row[key] or 0) if key in COUNTED else row[key] for key in KEYS])
         content = _as_csv([dict(zip(COLUMNS, COLUMNS)), *in_order])
         if not self.path.exists() or self.path.read_bytes() != content:
             replace_file(self.path, content)
