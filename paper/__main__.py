@@ -55,13 +55,13 @@ def run(options: argparse.Namespace) -> None:
     for name, value in (("--repeats", options.repeats), ("--jobs", options.jobs)):
         if value is not None and value < 1:
             raise CommandError(f"{name} must be at least 1; got {value}.")
-    from paper.experiments.driver import run_experiment, write_report
-
     out = options.out or Path("results") / ("quick" if options.quick else "reproduce")
     names = EXPERIMENTS if options.experiment == "all" else (options.experiment,)
+    experiments = {name: load_experiment(name) for name in names}
+    from paper.experiments.driver import run_experiment, write_report
+
     pictures = {}
-    for name in names:
-        experiment = load_experiment(name)
+    for name, experiment in experiments.items():
         if options.page_only:
             pictures[name] = write_report(experiment, out / name)
         else:

@@ -5,8 +5,6 @@ cache; what is missing is downloaded, which needs ``pip install "mtclust[data]"`
 whatever the source, checked by a hash of the content, so that a seed means the same draw everywhere.
 """
 
-from paper.datasets.newsgroups import fetch_newsgroups_tasks
-from paper.datasets.pendigits import fetch_pendigits, fetch_pendigits_tasks
-from paper.datasets.sentiment import fetch_sentiment_tasks
+from paper.datasets.tasks import fetch_newsgroups_tasks, fetch_pendigits, fetch_pendigits_tasks, fetch_sentiment_tasks
 
 __all__ = ["fetch_newsgroups_tasks", "fetch_pendigits", "fetch_pendigits_tasks", "fetch_sentiment_tasks"]

@@ -13,8 +13,9 @@ import os
 import re
 import tarfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -116,13 +117,13 @@ def scale_columns(data: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray((data - low) / width, dtype=np.float64)
 
 
-def check_content(parts: Sequence[bytes], expected: str, what: str, source: str) -> None:
-    """Compare a hash of parsed rows with the one of the canonical data set.
+def check_content(records: Iterable[Sequence[Any]], expected: str, what: str, source: str) -> None:
+    """Compare a hash of parsed rows, each some bytes, texts and numbers, with the one of the canonical data set.
 
     The bytes of a file may differ between sources (compression, extra members); the rows, in canonical order, may not:
     otherwise one seed would mean different draws in different places.
     """
-    digest = content_hash(parts)
+    digest = content_hash(records)
     if digest != expected:
         raise ValueError(
             f"{what} read from {source} is not the expected data set: its rows have the sha256 {digest}, not "
@@ -130,10 +131,11 @@ def check_content(parts: Sequence[bytes], expected: str, what: str, source: str)
         )
 
 
-def content_hash(parts: Sequence[bytes]) -> str:
-    """sha256 of byte strings, each preceded by its length so that no two sequences share one stream."""
+def content_hash(records: Iterable[Sequence[Any]]) -> str:
+    """sha256 of what rows hold, each part preceded by its length so that no two sequences share one stream."""
     digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)
+    for part in chain.from_iterable(records):
+        content = part if isinstance(part, bytes) else str(part).encode()
+        digest.update(len(content).to_bytes(8, "little"))
+        digest.update(content)
     return digest.hexdigest()

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import MaxAbsScaler
@@ -17,14 +16,9 @@ from paper.datasets.files import scale_columns
 
 
 def text_features(
-    counts: Any,
-    names: NDArray[Any],
-    *,
-    weighting: str = "tfidf",
-    n_components: int | None = None,
-    unit_range: str | None = None,
-) -> tuple[Any, NDArray[Any] | None]:
-    """Features and their names (None after PCA) from the counts of the drawn rows, without terms that none of them has.
+    counts: Any, *, weighting: str = "tfidf", n_components: int | None = None, unit_range: str | None = None
+) -> Any:
+    """Features from the counts of the drawn rows, without terms that none of them has.
 
     ``weighting`` is "tfidf", sublinear tf × idf with rows of length 1 over the rows of all tasks together, as
     :class:`mtclust.text.TaskTfidf` has it, or "counts". ``n_components`` are principal components of all rows together,
@@ -42,7 +36,7 @@ def text_features(
     if unit_range == "before PCA":  # a term is missing from some row: its smallest weight is 0
         X = sp.csr_array(MaxAbsScaler().fit_transform(X))
     if n_components is None:
-        return X, names[keep]
+        return X
     if n_components >= min(X.shape):
         raise ValueError(
             f"n_components={n_components} must be less than the number of rows and of terms; X is {X.shape}."
@@ -51,7 +45,7 @@ def text_features(
     # a busy machine); one thread and a fixed start vector also give the same numbers everywhere
     with threadpool_limits(limits=1):
         components = PCA(n_components, svd_solver="arpack", random_state=0).fit_transform(X)
-    return scale_columns(components) if unit_range == "after PCA" else components, None
+    return scale_columns(components) if unit_range == "after PCA" else components
 
 
 # Porter's stemmer (M. F. Porter, An algorithm for suffix stripping, Program 14(3), 1980), as published. The paper's 20

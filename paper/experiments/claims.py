@@ -11,15 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from mtclust.util.system import require
 from paper.experiments import load_experiment
-from paper.experiments.balance import ALL_L, AUTO_L, by_balance
 from paper.experiments.comparison import DATASETS, PCA, RAW, by_kind, within_and_across
-from paper.experiments.complexity import exponents, with_sweeps
 from paper.experiments.driver import read_frame, state
-from paper.experiments.figures import Picture
-from paper.experiments.page import Section, correlations_of, off_diagonal, write_page
+from paper.experiments.page import Picture, Section, correlations_of, off_diagonal, write_page
 from paper.experiments.printed import ALL_CUTS, LABELS, NO_CUTS, ONE_CUT, OTHER_DRAWS, STARTS, chosen_settings
 from paper.experiments.protocols import (
     COVERAGE,
@@ -37,9 +34,8 @@ from paper.experiments.protocols import (
     with_names,
     without_labels,
 )
+from paper.experiments.sweeps import ALL_L, AUTO_L, by_balance, exponents, with_sweeps
 from paper.experiments.transfer import SWEEPS, gains, sweep_values
-
-pd: Any = require("pandas", "experiments")
 
 #: nothing chosen with labels; of reference methods the mean over starts, by default or at the best setting by labels
 FREE, STARTED, TUNED = "no labels", "mean over starts", "tuned"
@@ -125,11 +121,6 @@ class Rows:
         return by_draw(self.chosen.get(how, self.free.iloc[:0]), dataset, name).dropna()
 
 
-def minus(name: str, first: Any, second: Any, limits: Mapping[str, float]) -> Case:
-    """The mean of the differences of two columns, draw by draw."""
-    return Case(name, estimate(first - second), **limits)
-
-
 #: limits of "better", "worse", "not better" and "not worse"
 ABOVE, BELOW = {"low": 0.0}, {"high": 0.0}
 NOT_ABOVE, NOT_BELOW = {"high": CLEAR_NMI}, {"low": -CLEAR_NMI}
@@ -152,7 +143,7 @@ def over(
     for d, (a, b) in product(datasets or rows.datasets, pairs.items()):
         first, second = (rows.column(d, name, way) for name, way in zip((a, b), how))
         if len(first) and len(second):
-            yield minus(f"{a} − {b}, {d}" if a != b else f"{a}, {d}", first, second, limits)
+            yield Case(f"{a} − {b}, {d}" if a != b else f"{a}, {d}", estimate(first - second), **limits)
 
 
 def over_best(
@@ -170,7 +161,7 @@ def over_best(
         for name in names if best else ():
             mine = rows.column(d, name, how)
             if len(mine):
-                yield minus(f"{name} − {best}, {d}", mine, columns[best], limits)
+                yield Case(f"{name} − {best}, {d}", estimate(mine - columns[best]), **limits)
 
 
 def between(
@@ -181,14 +172,15 @@ def between(
         first, second = rows.column(d, name), sum(rows.column(other, name) for other in others) / len(others)
         if len(first):
             where = " and ".join(others)
-            yield minus(f"{name}, {d} − {f'mean of {where}' if others[1:] else where}", first, second, limits)
+            shown = f"{name}, {d} − {f'mean of {where}' if others[1:] else where}"
+            yield Case(shown, estimate(first - second), **limits)
 
 
 def independent(rows: Rows, datasets: Sequence[str] = ()) -> Iterator[Case]:
     """Off-diagonal share of D relative to that in random axes."""
     for d in datasets or rows.datasets:
         shares, null = off_diagonal(rows.free, d, "DMTFC_l")
-        if shares:
+        if len(shares):
             name = f"DMTFC_l, {d}: share {np.mean(shares):.2f}, in random axes {np.mean(null):.2f}; ratio"
             yield Case(name, estimate(np.divide(shares, null)), high=INDEPENDENT, tolerance=0)
 
@@ -241,10 +233,7 @@ def time_exponents(rows: Rows) -> Iterator[Case]:
     for name in part["name"].unique():
         mine = part[part["name"] == name].groupby(["draw", "dataset"])["seconds"].mean().reset_index()
         shares = mine.assign(share=[float(text.split()[0]) for text in mine["dataset"]])
-        draws = [draw for _, draw in shares.groupby("draw")]
-        whole = [draw for draw in draws if len(draw) == max(map(len, draws))]
-        # an exponent from two small fractions says little beside one from all of them
-        values = [slope(draw["share"], draw["seconds"]) for draw in (whole if len(whole) > 1 else draws)]
+        values = [slope(draw["share"], draw["seconds"]) for _, draw in shares.groupby("draw")]
         yield Case(name, estimate(values), *QUADRATIC, 0)
 
 
@@ -268,9 +257,9 @@ def time_growth(rows: Rows, letters: str, low: float, high: float, half: bool = 
 
 def gain_vanishes(rows: Rows) -> Iterator[Case]:
     """DMTRC minus DSTC at the size with the largest gain (picked, so optimistic) and at the largest size."""
-    for label, (_before, _after, kernel) in SWEEPS.items():
+    for label, (*_, kernel) in SWEEPS.items():
         values = sweep_values(rows.named, label) if "rows" in label else {}
-        sizes = {v: estimate(gains(rows.named, d, f"DMTRC_{kernel}", f"DSTC_{kernel}")) for v, d in values.items()}
+        sizes = {v: estimate(gains(rows.named, d, display_name("DMTRC", kernel))) for v, d in values.items()}
         if len(sizes) > 1:
             *few, last = sizes
             best = max(few, key=lambda size: sizes[size].mean)
@@ -282,15 +271,15 @@ def related_tasks_help(rows: Rows) -> Iterator[Case]:
     """DMTRC minus DSTC at every correlation between the tasks: above 0 it should help, at 0 it should not."""
     for rho, d in sweep_values(rows.named, "synthetic, correlation between tasks").items():
         limits = ABOVE if rho else NOT_ABOVE
-        yield Case(f"correlation {rho:g}", estimate(gains(rows.named, d, "DMTRC_l", "DSTC_l")), **limits)
+        yield Case(f"correlation {rho:g}", estimate(gains(rows.named, d, "DMTRC_l")), **limits)
 
 
 def comparable(rows: Rows) -> Iterator[Case]:
     """NMI on held-out reviews minus a share of that of the supervised counterpart."""
     datasets = sorted(d for d in rows.named["dataset"].unique() if d.startswith("sentiment"))
     for d, (ours, theirs) in product(datasets, (("DMTRC_l", "MTRL_l"), ("DMTFC_l", "MTFL_l"))):
-        goal = COMPARABLE * by_draw(rows.named, d, theirs)
-        yield minus(f"{ours} − {COMPARABLE:g} · {theirs}, {d}", by_draw(rows.named, d, ours), goal, ABOVE)
+        above = by_draw(rows.named, d, ours) - COMPARABLE * by_draw(rows.named, d, theirs)
+        yield Case(f"{ours} − {COMPARABLE:g} · {theirs}, {d}", estimate(above), **ABOVE)
 
 
 @dataclass(frozen=True)
@@ -467,7 +456,7 @@ CLAIMS = (
 def judge_claims(frames: Mapping[str, Any]) -> dict[str, list[Judged]]:
     """Experiment → claims with their cases, for the experiments whose tables are there."""
     experiments: dict[str, Rows] = {}
-    experiments |= {name: Rows(frame, experiments) for name, frame in frames.items() if frame is not None}
+    experiments |= {name: Rows(frame, experiments) for name, frame in frames.items() if len(frame)}
     judged: dict[str, list[Judged]] = {}
     for letter, name in _EXPERIMENTS.items():
         if name in experiments:

@@ -7,7 +7,6 @@ are the same for all three.
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -22,9 +21,8 @@ from sklearn.model_selection import ParameterGrid
 
 from mtclust.datasets import TaskData
 from paper.datasets import fetch_newsgroups_tasks, fetch_pendigits_tasks, fetch_sentiment_tasks
-from paper.datasets.newsgroups import NEWSGROUP_TASKS
-from paper.datasets.pendigits import JOBS
-from paper.experiments import figures, page, printed
+from paper.datasets.tasks import JOBS, NEWSGROUP_TASKS
+from paper.experiments import page, printed
 from paper.experiments.driver import AS_PRINTED, Experiment
 from paper.experiments.methods import OURS, ROWS_OF, fit_ours, fit_reference, true_sizes
 from paper.experiments.page import Section
@@ -76,18 +74,10 @@ class Comparison(Experiment):
     names: tuple[str, ...]  # our methods in the order of tables
     tasks: Callable[[str], Sequence[str]]  # of a data set: their names for diagrams
     captions: Mapping[str, str]  # what is drawn → the paper's caption
-
-    @abstractmethod
-    def load(self, dataset: str, draw: int) -> TaskData:
-        """The rows of a draw."""
-
-    @abstractmethod
-    def blocks(self, quick: bool) -> list[Block]:
-        """What is run by default."""
-
-    @abstractmethod
-    def more(self, named: Any, main: Any, directory: Path) -> list[Section]:
-        """The sections that only this comparison has; ``main`` has no normalisations."""
+    load: Callable[[str, int], TaskData]  # the rows of a data set and a draw
+    blocks: Callable[[bool], list[Block]]  # what is run, of a quick run or not
+    #: the sections that only this comparison has, from all rows and from those without normalisations
+    more: Callable[[Any, Any, Path], list[Section]]
 
     def cells(self, repeats: int, quick: bool, protocol: str) -> list[Cell]:
         """Every block on every draw of it."""
@@ -130,7 +120,7 @@ class Comparison(Experiment):
         if name in REFERENCE_METHODS:
             return fit_reference(name, data, cell.seed, **setting)
         if cell.protocol == AS_PRINTED:
-            kernel = _printed_kernel(self.name, cell.dataset, cell.draw, setting.get("width"))
+            kernel = printed.printed_kernel(data, setting.get("width"))
             return printed.fit_printed(name, data, cell.seed, kernel, setting)
         keep = array_name("D", cell.dataset, cell.kernel) if cell.draw == 0 else None
         return fit_ours(
@@ -143,11 +133,9 @@ class Comparison(Experiment):
         datasets = sorted(set(main["dataset"]), key=natural_order)
         names = (*(display_name(method) for method in REFERENCES), *self.names)
         tasks = {dataset: self.tasks(dataset) for dataset in datasets}
-        drawn = without_labels(named)[["method", "kernel", "dataset"]].drop_duplicates()
-        order = sorted(
-            drawn[drawn["method"] == "DMTFC"].values.tolist(), key=lambda row: (row[1], natural_order(row[2]))
-        )
-        wanted = {array_name("D", d, kernel): f"{d}, {display_name(name, kernel)}" for name, kernel, d in order}
+        learners = without_labels(named).query("method == 'DMTFC'")
+        order = sorted(set(zip(learners["kernel"], learners["dataset"])), key=lambda at: (at[0], natural_order(at[1])))
+        wanted = {array_name("D", d, kernel): f"{d}, {display_name('DMTFC', kernel)}" for kernel, d in order}
         learned = page.heat_figure(named, directory, wanted, self.captions["features"], self.captions["D"])
         for kind, stem in ((PCA, "task_relationship"), (RAW, "task_relationship_raw")):
             coupled = [n for n in self.names if n.startswith("DMTRC" if kind == PCA else "*DMTRC") and "auto" not in n]
@@ -186,11 +174,6 @@ def _data(name: str, dataset: str, draw: int) -> TaskData:
     return EXPERIMENTS[name].load(dataset, draw)
 
 
-@lru_cache(maxsize=len(WIDTHS) + 1)
-def _printed_kernel(name: str, dataset: str, draw: int, width: float | None) -> Any:
-    return printed.printed_kernel(_data(name, dataset, draw), width)
-
-
 def our_options(name: str, kernel: str, setting: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of an estimator for a setting with ``lambda`` and ``width``; what is not there is left to choose."""
     options: dict[str, Any] = {"kernel": kernel}
@@ -202,7 +185,11 @@ def our_options(name: str, kernel: str, setting: Mapping[str, Any]) -> dict[str,
 
 
 def _learned_text(free: Any, datasets: Sequence[str]) -> str:
-    found = [page.off_diagonal_text(free, datasets, name) for name in ("DMTFC_l", "DMTFC_r")]
+    found = []
+    for name in ("DMTFC_l", "DMTFC_r"):
+        shares = {d: page.off_diagonal(free, d, name) for d in datasets}
+        parts = [f"{d} {s.mean():.2f} (random axes {null.mean():.2f})" for d, (s, null) in shares.items() if len(s)]
+        found.append(f"{name}: share of D² off the diagonal {', '.join(parts)}." if parts else "")
     for name in ("DMTRC_l", "DMTRC_r"):
         pairs = [within_and_across(omega) for omega in page.correlations_of(free, "Job 3", name)]
         if pairs:
@@ -272,10 +259,10 @@ class Pendigits(Comparison):
         if view is None:
             return []
         tasks = np.unique(view[:, 0])
-        figure, axes = figures.panels(3, -(-len(tasks) // 3), width=2.5, height=2.3)
+        figure, axes = page.panels(3, -(-len(tasks) // 3), width=2.5, height=2.3)
         for ax, task in zip(axes.flat, tasks):
             digits = view[view[:, 0] == task, 1].astype(int)
-            for digit, colour, marker in zip(np.unique(digits), figures.GROUPS, figures.MARKERS):
+            for digit, colour, marker in zip(np.unique(digits), page.GROUPS, page.MARKERS):
                 x, y = view[view[:, 0] == task, 2:][digits == digit].T
                 ax.scatter(x, y, s=14, linewidths=0, label=str(digit), color=colour, marker=marker)
             ax.set(xticks=[], yticks=[], title=f"Task {task:.0f}")
@@ -284,7 +271,7 @@ class Pendigits(Comparison):
             )
         caption = "Draw 0, two principal components of all rows; colour and symbol: the digit."
         paper = "Fig. 1: Visualization of the tasks on the pendigits data."
-        return [Section("The tasks", pictures=[figures.save(figure, directory, "tasks", caption, paper)])]
+        return [Section("The tasks", pictures=[page.save(figure, directory, "tasks", caption, paper)])]
 
 
 # --- newsgroups and sentiment
@@ -324,10 +311,7 @@ class Texts(Comparison):
 
     def load(self, dataset: str, draw: int) -> TaskData:
         share, kind = dataset.split(" %, ", 1)
-        fraction, features = float(share) / 100, dict(FEATURES[kind])
-        if "n_components" in features and fraction == QUICK_FRACTION:
-            features["n_components"] = min(COMPONENTS, self.fetch(fraction, draw).data.shape[0])
-        return self.fetch(fraction, draw, **features)
+        return self.fetch(float(share) / 100, draw, **FEATURES[kind])
 
     def blocks(self, quick: bool) -> list[Block]:
         """A block per fraction and kind of features; at the smallest fraction also the paper's normalisations."""
@@ -356,19 +340,19 @@ class Texts(Comparison):
 def _time_section(caption: str, free: Any, wanted: Sequence[str], directory: Path) -> Section:
     names = [name for name in wanted if name in set(free["name"])]
     shares = sorted(free["dataset"].unique(), key=natural_order)
-    sizes = [float(share.split()[0]) for share in shares]
-    figure, axes = figures.panels(1, width=7.0 if len(shares) > 1 else 3.5, height=3.6)
+    sizes = {float(share.split()[0]): share for share in shares}
+    figure, axes = page.panels(1, width=7.0, height=3.6)
     ax = axes[0, 0]
     series = {name: [by_draw(free, share, name, "seconds") for share in shares] for name in names}
     slowest = max((columns[0].mean() for columns in series.values() if len(columns[0])), default=1.0)
-    figures.times(ax, sizes, series, [name for name in names if name.startswith("*")], slowest, {2: "O(n²)"}, shares)
+    page.times(ax, sizes, series, slowest, {2: "O(n²)"})
     ax.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
     shown = "CPU seconds of one fit, choosing and all starts included, against the share of the data."
-    picture = figures.save(figure, directory, "time", shown, caption)
+    picture = page.save(figure, directory, "time", shown, caption)
     rows = []
     for name, columns in series.items():
         medians = [column.median() for column in columns]
-        rows.append([name, *map(number_text, medians), number_text(slope(sizes, medians))])
+        rows.append([name, *map(number_text, medians), number_text(slope(list(sizes), medians))])
     header = ("method", *(f"{share}, s" for share in shares), "exponent of n")
     text = (
         "Median over draws. Our models switch from matrices of all rows with all rows to explicit features as rows "

@@ -14,8 +14,7 @@ from typing import Any
 from mtclust import __version__
 from mtclust.exceptions import CommandError
 from mtclust.persistence.atomic import cannot_write
-from paper.experiments.figures import Picture
-from paper.experiments.page import Section, draws_text, failures, write_page
+from paper.experiments.page import Picture, Section, draws_text, failures, write_page
 from paper.experiments.protocols import with_names
 from paper.experiments.runner import Cell, DataUnavailable, Outcome, run_cells
 from paper.experiments.table import RunTable, as_frame, key_of, read_rows, replace_file
@@ -83,7 +82,7 @@ def write_report(experiment: Experiment, directory: Path) -> list[Picture]:
         raise CommandError(f"{directory} holds no results; {again}")
     run = json.loads((directory / MARK).read_text())
     frame = read_frame(directory.parent, experiment.name)
-    if frame is None or frame.empty:
+    if frame.empty:
         raise CommandError(f"{directory / TABLE} has no finished rows yet; {again}")
     sections = [*experiment.report(with_names(frame), directory), *failures(frame)]
     intro = [state(experiment, directory), experiment.intro, f"{draws_text(frame)} All rows: `{TABLE}`."]
@@ -134,11 +133,9 @@ def shown_version(rows: Sequence[dict[str, str]]) -> str:
 
 
 def read_frame(out: Path, name: str) -> Any:
-    """The rows of an experiment that a page may show, all of one version; None if it has not been run."""
+    """The rows of an experiment that a page may show, all of one version; none if it has not been run."""
     path = out / name / TABLE
-    if not path.exists():
-        return None
-    rows = read_rows(path)
+    rows = read_rows(path) if path.exists() else []
     version = shown_version(rows)
     return as_frame([row for row in rows if row["version"] == version])
 

@@ -113,7 +113,5 @@ def off_diagonal_share(matrix: NDArray[np.float64]) -> tuple[float, float]:
     eigenvalues: E Σ_i D_ii² = (2|D|² + (tr D)²)/(d + 2), so a D of low rank has a large share whatever it has learned.
     """
     total = float((matrix**2).sum())
-    if not total > 0:
-        return 0.0, 0.0
     chance = 1 - (2 + float(np.trace(matrix)) ** 2 / total) / (len(matrix) + 2)
     return 1 - float((np.diag(matrix) ** 2).sum()) / total, chance

@@ -2,20 +2,107 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from paper.experiments import figures
-from paper.experiments.figures import Picture
-from paper.experiments.protocols import as_reported, by_draw, mean_text, natural_order, without_labels
+from paper.experiments.protocols import (
+    REFERENCES,
+    as_reported,
+    by_draw,
+    estimate,
+    mean_text,
+    natural_order,
+    without_labels,
+)
 from paper.experiments.runner import load_array
 from paper.experiments.table import replace_file
+
+#: the paper's colours of a Hinton diagram
+RELATED, REVERSE = "#2e8b57", "#d1495b"
+#: one colour per family of methods
+_FAMILY = {"DSTC": "#e69f00", "DMTFC": "#56b4e9", "DMTRC": "#0072b2", "MTRL": "#009e73", "MTFL": "#cc79a7"}
+_AUTO, _OTHER = "#1b3a5c", "#9a9a9a"
+_REFERENCE_COLOURS = ("#9a9a9a", "#6b6b6b", "#c9a66b", "#b5b5b5", "#8f7f6b", "#7d9a7d", "#a56b6b", "#7b7ba6", "#a67ba6")
+_FAMILY |= dict(zip(REFERENCES, _REFERENCE_COLOURS))
+MARKERS = "osD^v<>PXp*h"
+GROUPS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+_DPI = 110
+_STYLE: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10}
+
+
+def panels(n_columns: int, n_rows: int = 1, *, width: float = 3.2, height: float = 2.9) -> tuple[Any, NDArray[Any]]:
+    """A figure with a grid of axes."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(width * n_columns, height * n_rows), layout="constrained")
+        axes = figure.subplots(n_rows, n_columns, squeeze=False)
+    return figure, axes
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure, its path seen from the page, and the caption of its counterpart in the paper."""
+
+    path: str
+    caption: str
+    paper: str = ""  # "Fig. 2: …" as the paper has it; empty if the paper has none
+
+
+def save(figure: Any, directory: Path, stem: str, caption: str, paper: str = "") -> Picture:
+    """Write ``figures/stem.png`` below a directory."""
+    content, path = io.BytesIO(), f"figures/{stem}.png"
+    with mpl.rc_context(_STYLE):
+        figure.savefig(content, format="png", dpi=_DPI)
+    replace_file(directory / path, content.getvalue())
+    return Picture(path, caption, paper)
+
+
+def colour(name: str) -> str:
+    """The colour of a method, the same in all figures."""
+    if name.endswith("auto"):
+        return _AUTO
+    return next((found for family, found in _FAMILY.items() if name.lstrip("*").startswith(family)), _OTHER)
+
+
+def lines(ax: Any, x: Sequence[float], series: Mapping[str, Any], *, spread: bool = True) -> None:
+    """One line per series through the mean of the values at every x; bars are standard errors over draws."""
+    for number, (name, columns) in enumerate(series.items()):
+        found = {at: estimate(values) for at, values in zip(x, columns) if len(values)}
+        if not found:
+            continue
+        mean, error = ([e.mean for e in found.values()], [np.nan_to_num(e.error) for e in found.values()])
+        style = {"color": colour(name), "marker": MARKERS[number % len(MARKERS)], "markersize": 4, "label": name}
+        style["linestyle"] = "--" if name.startswith("*") or name.endswith(("auto", "cutting planes")) else "-"
+        ax.errorbar(list(found), mean, yerr=error if spread else None, linewidth=1.3, capsize=2, **style)
+    ax.grid(color="#e5e5e5", linewidth=0.6)
+    ax.set_axisbelow(True)
+
+
+def times(ax: Any, x: Mapping[float, str], series: Mapping[str, Any], y0: float, guides: Mapping[int, str]) -> None:
+    """Seconds against x on logarithmic axes, with lines y ∝ xᵖ through its first value and y0 for every guide p."""
+    lines(ax, list(x), series, spread=False)
+    for power, label in guides.items():
+        at = np.array(list(x), dtype=np.float64)
+        ax.plot(at, y0 * (at / at[0]) ** power, ":" if power == 2 else "-.", color="#888888", linewidth=1, label=label)
+    ax.set(xscale="log", yscale="log", ylabel="CPU seconds")
+    ax.set_xticks(list(x), list(x.values()), fontsize=7)
+    ax.minorticks_off()
+
+
+def legend_below(figure: Any, ax: Any, columns: int) -> None:
+    """One legend for all panels, under them."""
+    handles, labels = ax.get_legend_handles_labels()
+    with mpl.rc_context(_STYLE):
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
 
 
 @dataclass(frozen=True)
@@ -35,17 +122,13 @@ def write_page(path: Path, title: str, command: str, intro: str, sections: Seque
     for section in sections:
         parts += [f"## {section.title}", _escape_stars(section.text)]
         if section.header:
-            header, *rows = ("| " + " | ".join(map(_cell, row)) + " |" for row in (section.header, *section.rows))
-            parts.append("\n".join([header, "|" + "---|" * len(section.header), *rows]))
+            rows = ([cell.replace("|", "\\|") for cell in row] for row in (section.header, *section.rows))
+            header, *lines = (_escape_stars(f"| {' | '.join(cells)} |") for cells in rows)
+            parts.append("\n".join([header, "|" + "---|" * len(section.header), *lines]))
         for picture in section.pictures:
             parts.append(f"![{picture.caption}]({picture.path})")
             parts.append(picture.caption + (f" Counterpart of the paper's {picture.paper}" if picture.paper else ""))
     replace_file(path, ("\n\n".join(part for part in parts if part) + "\n").encode())
-
-
-def _cell(cell: str) -> str:
-    """A cell of a Markdown table."""
-    return _escape_stars(str(cell).replace("|", "\\|").replace("\n", " "))
 
 
 def _escape_stars(text: str) -> str:
@@ -119,13 +202,13 @@ def bar_figure(
     """Bars of the mean NMI on one scale, one panel per data set, standard deviation as a line; ``diamonds`` are rows of
     a second way or None.
     """
-    figure, axes = figures.panels(len(datasets), width=2.7, height=0.5 + 0.24 * len(names))
+    figure, axes = panels(len(datasets), width=2.7, height=0.5 + 0.24 * len(names))
     for ax, dataset in zip(axes[0], datasets):
         for row, name in enumerate(names):
             values = by_draw(frame, dataset, name).to_numpy()
             if len(values):
                 hatch = "///" if name.endswith(("auto", "random")) else None
-                style = {"color": figures.colour(name), "hatch": hatch, "edgecolor": "white", "linewidth": 0}
+                style = {"color": colour(name), "hatch": hatch, "edgecolor": "white", "linewidth": 0}
                 ax.barh(row, values.mean(), height=0.72, **style)
             if len(values) > 1:
                 ax.errorbar(values.mean(), row, xerr=values.std(), color="#222222", linewidth=1, capsize=2)
@@ -141,7 +224,7 @@ def bar_figure(
     for ax in axes[0, 1:]:
         ax.sharex(axes[0, 0])
         ax.set_yticklabels([])
-    return figures.save(figure, directory, stem, *caption)
+    return save(figure, directory, stem, *caption)
 
 
 def per_task(
@@ -149,7 +232,7 @@ def per_task(
 ) -> Section:
     """NMI of every task under no labels, as a figure and a table; ``tasks`` names those of each data set."""
     free = without_labels(frame)
-    figure, axes = figures.panels(len(datasets), width=3.1, height=2.8)
+    figure, axes = panels(len(datasets), width=3.1, height=2.8)
     rows = []
     for ax, dataset in zip(axes[0], datasets):
         series, at = {}, range(len(tasks[dataset]))
@@ -158,14 +241,14 @@ def per_task(
             if entries:
                 series[name] = [[entry[task] for entry in entries] for task in entries[0]]
                 rows.append([dataset, name, ", ".join(f"{np.mean(column):.3f}" for column in series[name])])
-        figures.lines(ax, at, series, dashed=[name for name in names if name.startswith("*")])
+        lines(ax, at, series)
         ax.set_xticks(at, tasks[dataset], fontsize=8)
         ax.set(title=dataset, xlabel="task", ylabel="NMI")
-    figures.legend_below(figure, axes[0, 0], 2 * len(datasets))
+    legend_below(figure, axes[0, 0], 2 * len(datasets))
     caption = (
         "NMI of every task, mean and standard error over draws; dashed: without PCA, or coupling decided by the model."
     )
-    picture = figures.save(figure, directory, "per_task", caption, paper)
+    picture = save(figure, directory, "per_task", caption, paper)
     header = ("data", "method", "NMI of the tasks in their order")
     return Section("Task by task", "Mean over draws, no labels.", header, rows, [picture])
 
@@ -183,20 +266,9 @@ def correlations_of(frame: Any, dataset: str, name: str) -> list[NDArray[np.floa
     return [omega / np.outer(scale, scale) for omega, scale in zip(found, scales)]
 
 
-def off_diagonal(frame: Any, dataset: str, name: str) -> tuple[list[float], list[float]]:
-    """Share of D² off the diagonal, and that of the same eigenvalues in random axes, draw by draw."""
-    shares, null = (details_of(frame, dataset, name, key) for key in ("off_diagonal", "off_diagonal_null"))
-    return shares, null
-
-
-def off_diagonal_text(frame: Any, datasets: Sequence[str], name: str) -> str:
-    """Share of D² off the diagonal beside that of the same eigenvalues in random axes."""
-    parts = []
-    for dataset in datasets:
-        shares, null = off_diagonal(frame, dataset, name)
-        if shares:
-            parts.append(f"{dataset} {np.mean(shares):.2f} (random axes {np.mean(null):.2f})")
-    return f"{name}: share of D² off the diagonal {', '.join(parts)}." if parts else ""
+def off_diagonal(frame: Any, dataset: str, name: str) -> NDArray[np.float64]:
+    """Share of D² off the diagonal, and that of the same eigenvalues in random axes: two rows, draw by draw."""
+    return np.array([details_of(frame, dataset, name, key) for key in ("off_diagonal", "off_diagonal_null")])
 
 
 def hinton_figure(
@@ -207,13 +279,13 @@ def hinton_figure(
     shown = [(dataset, name, np.array(omegas[0])) for dataset, name, omegas in found if omegas]
     if not shown:
         return []
-    figure, axes = figures.panels(len(shown), width=2.2, height=2.8)
+    figure, axes = panels(len(shown), width=2.2, height=2.8)
     for ax, (dataset, name, omega) in zip(axes[0], shown):
         m, names = len(omega), tasks[dataset]
         side = 0.94 * np.sqrt(np.abs(omega) / (np.abs(omega).max() or 1.0))
         for (i, k), s in np.ndenumerate(side):
-            colour = figures.RELATED if omega[i, k] >= 0 else figures.REVERSE
-            ax.add_patch(figures.patches.Rectangle((k - s / 2, i - s / 2), s, s, color=colour, linewidth=0))
+            shade = RELATED if omega[i, k] >= 0 else REVERSE
+            ax.add_patch(Rectangle((k - s / 2, i - s / 2), s, s, color=shade, linewidth=0))
         ax.set(xlim=(-0.6, m - 0.4), ylim=(m - 0.4, -0.6), aspect="equal", title=f"{dataset}\n{name}")
         ax.set_xticks(range(m), names, rotation=45 if max(map(len, names)) > 3 else 0)
         ax.set_yticks(range(m), names)
@@ -221,7 +293,7 @@ def hinton_figure(
         for spine in ax.spines.values():
             spine.set(visible=True, color="#cccccc")
     caption = "Ω of draw 0, always coupled; green: related, red: reverse, area: size."
-    return [figures.save(figure, directory, stem, caption, paper)]
+    return [save(figure, directory, stem, caption, paper)]
 
 
 def heat_figure(frame: Any, directory: Path, wanted: Mapping[str, str], what: str, paper: str) -> list[Picture]:
@@ -232,7 +304,7 @@ def heat_figure(frame: Any, directory: Path, wanted: Mapping[str, str], what: st
     if not shown:
         return []
     columns = 3 if len(shown) > 4 else len(shown)
-    figure, axes = figures.panels(columns, -(-len(shown) // columns), width=2.2, height=2.4)
+    figure, axes = panels(columns, -(-len(shown) // columns), width=2.2, height=2.4)
     for ax in axes.flat[len(shown) :]:
         ax.set_visible(False)
     for ax, (title, size) in zip(axes.flat, shown.items()):
@@ -240,4 +312,4 @@ def heat_figure(frame: Any, directory: Path, wanted: Mapping[str, str], what: st
         ax.imshow(np.sqrt(size / (size.max() or 1.0)), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
         ax.set(xticks=[], yticks=[], title=title)
     caption = f"D of draw 0 over {what}: the darker, the weaker; brightness is the root of |D_ij| over the largest."
-    return [figures.save(figure, directory, "feature_covariance", caption, paper)]
+    return [save(figure, directory, "feature_covariance", caption, paper)]

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.extmath import safe_sparse_dot
 
 from mtclust.datasets import TaskData
-from mtclust.util.system import require
 from paper.experiments.methods import OURS, n_classes, scores, true_sizes, warm_up
 from paper.experiments.page import Section, bar_figure
 from paper.experiments.protocols import (
@@ -33,10 +33,8 @@ from paper.experiments.runner import Outcome
 from paper.experiments.table import as_json
 from paper.reference.kernel_methods import mean_distance, rbf_kernel
 
-pd: Any = require("pandas", "experiments")
-
-#: the paper's grid of λ₁ and of λ₂, its middle, and the starts of its solver that one can think of
-POWERS, MIDDLE = (2, 4, 6, 8, 10), 2.0**-6
+#: the k of the paper's grid of λ₁ and of λ₂ = 2⁻ᵏ, its middle, and the starts of its solver that one can think of
+POWERS, MIDDLE = (2, 4, 6, 8, 10), 6
 LAMBDAS = tuple(2.0**-power for power in POWERS)
 STARTS = ("k-means", "random")
 #: cuts after which a run is scored; 0 are the labels of the models fitted to the start
@@ -109,34 +107,32 @@ def printed_points(frame: Any) -> Any:
     """The paper's solver on its grid, one row for every number of cuts after which a run was scored.
 
     Columns besides those of the frame: ``cuts``, ``left`` (|Ỹ|/|Y|), ``start`` (NMI of the labels it started from),
-    ``middle`` (whether it is the middle of the grid) and ``point``.
+    ``point``, and of the setting ``init``, ``width`` (1 for linear kernels) and the k of λ₁ and λ₂ = 2⁻ᵏ.
     """
-    printed = frame[frame["protocol"] == "as printed"]
-    points = printed.assign(
-        cuts=[list(details["nmi_after"]) for details in printed["details"]],
-        middle=[s["lambda1"] == s["lambda2"] == MIDDLE and s.get("width", 1.0) == 1.0 for s in printed["setting"]],
-        point=[as_json(setting) for setting in printed["setting"]],
-    ).explode("cuts", ignore_index=True)
-    after = list(zip(points["details"], points["cuts"]))
-    return points.assign(
-        cuts=[int(cuts) for _, cuts in after],
-        nmi=[details["nmi_after"][cuts] for details, cuts in after],
-        left=[details["left"][cuts] for details, cuts in after],
-        start=[details["nmi_start"] for details, _ in after],
-        point=[f"{point} {cuts}" for point, cuts in zip(points["point"], points["cuts"])],
-    )
+    points = []
+    for row in frame[frame["protocol"] == "as printed"].to_dict("records"):
+        setting, details = row["setting"], row["details"]
+        row |= {key: round(-np.log2(setting[key])) for key in ("lambda1", "lambda2")}
+        row |= {"init": setting["init"], "width": setting.get("width", 1.0), "start": details["nmi_start"]}
+        point = as_json(setting)
+        for cuts, nmi in details["nmi_after"].items():
+            after = {"cuts": int(cuts), "nmi": nmi, "left": details["left"][cuts], "point": f"{point} {cuts}"}
+            points.append(row | after)
+    more = ["lambda1", "lambda2", "init", "width", "start", "cuts", "left", "point"]
+    return pd.DataFrame(points, columns=[*frame.columns, *more])
 
 
 def chosen_settings(named: Any) -> dict[str, Any]:
     """How a setting is chosen → the rows of :func:`printed_points` at it."""
     points = printed_points(named)
     cut = points[points["cuts"] > 0]
+    middle = points[(points["lambda1"] == MIDDLE) & (points["lambda2"] == MIDDLE) & (points["width"] == 1)]
     return {
         NO_CUTS: oracle(points[points["cuts"] == 0]),
         LABELS: oracle(cut),
         OTHER_DRAWS: chosen_on_other_draws(cut),
-        ONE_CUT: points[points["middle"] & (points["cuts"] == 1)],
-        ALL_CUTS: points[points["middle"] & (points["cuts"] == max(STOPS))],
+        ONE_CUT: middle[middle["cuts"] == 1],
+        ALL_CUTS: middle[middle["cuts"] == max(STOPS)],
     }
 
 
@@ -207,15 +203,11 @@ def _by_cuts(points: Any, names: Sequence[str], datasets: Sequence[str]) -> Sect
     for d in datasets:
         for name in names:
             mine = points[(points["dataset"] == d) & (points["name"] == name)]
-            cells = []
-            for stop in STOPS:
-                at = mine[mine["cuts"] == stop]
-                if len(at):
-                    top = at.groupby("point")["nmi"].mean().max()
-                    cells.append(f"{top:.2f} ({at['nmi'].mean():.2f}), {at['left'].mean():.2f}")
-                else:
-                    cells.append("–")
-            rows.append([d, name, *cells])
+            cells = dict.fromkeys(STOPS, "–")
+            for stop, at in mine.groupby("cuts"):
+                top = at.groupby("point")["nmi"].mean().max()
+                cells[stop] = f"{top:.2f} ({at['nmi'].mean():.2f}), {at['left'].mean():.2f}"
+            rows.append([d, name, *cells.values()])
     text = (
         "NMI at the best setting of λ₁, λ₂ and width by labels (mean over all settings), and |Ỹ|/|Y|, what is left of "
         "the labels, mean over all settings. The optimum of the relaxation is Ỹ = 0; where a run reaches it all rows "
@@ -228,28 +220,25 @@ def _by_cuts(points: Any, names: Sequence[str], datasets: Sequence[str]) -> Sect
 def _by_lambda(points: Any, names: Sequence[str]) -> Section:
     """NMI over λ₁ × λ₂ at the best width and number of cuts, mean over data sets."""
     rows = []
-    powers = {key: [round(-np.log2(setting[key])) for setting in points["setting"]] for key in ("lambda1", "lambda2")}
-    kept = points.assign(**powers)[points["cuts"] > 0]
+    shown = dict(zip(POWERS, ("2⁻²", "2⁻⁴", "2⁻⁶", "2⁻⁸", "2⁻¹⁰")))
+    kept = points[points["cuts"] > 0]
     for name in (name for name in names if name.startswith(("DMTRC_r", "DMTFC_r"))):
         mine = kept[kept["name"] == name].groupby(["lambda1", "lambda2", "dataset", "point"])["nmi"].mean()
         top = mine.groupby(["lambda1", "lambda2", "dataset"]).max().groupby(["lambda1", "lambda2"]).mean()
         for first in POWERS:
             found = [float(top.get((first, second), np.nan)) for second in POWERS]
-            rows.append([name, _power(first), *map(number_text, found)])
+            rows.append([name, shown[first], *map(number_text, found)])
     text = "NMI at the best width and number of cuts by labels, mean over data sets, for every λ₁ and λ₂."
-    header = ("method", "λ₁", *(f"λ₂ = {_power(power)}" for power in POWERS))
+    header = ("method", "λ₁", *(f"λ₂ = {shown[power]}" for power in POWERS))
     return Section("As printed, λ by λ", text, header, rows)
 
 
 def _level_method(points: Any, datasets: Sequence[str]) -> list[Section]:
     """The paper's way to find the weights beside the quadratic program, at the same points."""
     level = points[points["name"].str.endswith(LEVEL)]
-    keys = ["dataset", "draw", "cuts", "init", *(key for key in LEVEL_GRID if key != "reduced")]
-    both = []
-    for part in (level, points[points["name"].isin(level["name"].str.removesuffix(LEVEL))]):
-        values = {key: [setting.get(key) for setting in part["setting"]] for key in keys[3:]}
-        both.append(part.assign(**values)[[*keys, "nmi", "left"]])
-    pairs = both[0].merge(both[1], on=keys, suffixes=("", "_program"))
+    program = points[points["name"].isin(level["name"].str.removesuffix(LEVEL))]
+    keys = ["dataset", "draw", "cuts", "init", "lambda1", "lambda2", "width"]
+    pairs = level.merge(program, on=keys, suffixes=("", "_program"))
     rows = []
     for (d, init), part in pairs.groupby(["dataset", "init"]):
         for stop in STOPS[1:]:
@@ -266,7 +255,3 @@ def _level_method(points: Any, datasets: Sequence[str]) -> list[Section]:
     header = ("data set", "start", "cuts", "best NMI, level", "program", "mean NMI, level", "program",
               "|Ỹ|/|Y|, level", "program")  # fmt: skip
     return [Section("As printed, with the level method", text, header, rows)] if rows else []
-
-
-def _power(power: int) -> str:
-    return "2⁻" + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(power))

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
-from mtclust.util.system import require
 from paper.experiments.table import as_json
 from paper.reference import REFERENCE_METHODS
-
-pd: Any = require("pandas", "experiments")
 
 #: how the name of the paper's solver ends where its weights are found by the level method
 LEVEL = ", level method"

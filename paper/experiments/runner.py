@@ -24,12 +24,10 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
+from tqdm import tqdm
 
 from mtclust import __version__
-from mtclust.util.system import require
 from paper.experiments.table import KEYS, Key, Row, RunTable, as_row, key_of, replace_file
-
-tqdm: Any = require("tqdm", "experiments")
 
 
 class DataUnavailable(Exception):
@@ -89,7 +87,7 @@ def run_cells(cells: Sequence[Cell], execute: Execute, table: RunTable, *, n_job
     """
     pending = _pending(cells, table)
     failed = 0
-    with tqdm.tqdm(total=len(cells), initial=len(cells) - len(pending), unit="cell") as progress:
+    with tqdm(total=len(cells), initial=len(cells) - len(pending), unit="cell") as progress:
         for rows, arrays in _finished(pending, execute, n_jobs):
             # first the matrices, then the rows: a cell that counts as finished has both
             for name, array in arrays.items():
@@ -112,10 +110,6 @@ def _pending(cells: Sequence[Cell], table: RunTable) -> list[Cell]:
 
 
 def _finished(cells: Sequence[Cell], execute: Execute, n_jobs: int) -> Iterator[_Finished]:
-    if n_jobs == 1:
-        for cell in cells:
-            yield _rows_of(cell, execute)
-        return
     with warnings.catch_warnings():
         # joblib's comment on a run that was interrupted: the cells it names are run when the command is given again
         warnings.filterwarnings("ignore", message="[0-9]+ tasks which were still being processed")
@@ -131,9 +125,8 @@ def _end_with(master: int) -> None:
             time.sleep(1)
         os._exit(1)
 
-    if os.getpid() == master:  # no process of its own
-        return
-    threading.Thread(target=watch, daemon=True).start()
+    if os.getpid() != master:  # not with a single job, which has no process of its own
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def _rows_of(cell: Cell, execute: Execute) -> _Finished:

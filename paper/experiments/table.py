@@ -38,18 +38,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from mtclust.exceptions import CommandError
 from mtclust.persistence.atomic import atomic_write
-from mtclust.util.system import require
-
-pd: Any = require("pandas", "experiments")
 
 KEYS = ("experiment", "dataset", "draw", "seed", "method", "kernel", "solver", "protocol", "setting", "version")
 VALUES = ("nmi", "nmi_of_starts", "nmi_per_task", "objective", "seconds", "chosen", "details", "versions", "error")
 COLUMNS = KEYS + VALUES
+COUNTED = ("draw", "seed")
 #: what a text of the file stands for, where it is not a text
 _READERS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("draw", "seed"), lambda text: int(text or 0)),
+    **dict.fromkeys(COUNTED, lambda text: int(text or 0)),
     **dict.fromkeys(("nmi", "nmi_of_starts", "objective", "seconds"), lambda text: float(text or "nan")),
     **dict.fromkeys(("setting", "nmi_per_task", "chosen", "details"), lambda text: json.loads(text or "{}")),
 }
@@ -67,27 +67,20 @@ def as_json(mapping: Mapping[str, Any]) -> str:
     '{"a":[1,2],"b":0.3}'
     """
     exact = json.dumps(dict(mapping), default=lambda number: number.item())
-    rounded = json.loads(exact, parse_float=lambda text: float(_number(float(text))))
+    rounded = json.loads(exact, parse_float=lambda text: float(f"{float(text):.6g}"))
     return json.dumps(rounded, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def _number(value: float) -> str:
-    """A number as the file has it, with six significant digits."""
-    return f"{value:.6g}"
-
-
 def as_row(**cells: Any) -> Row:
-    """A row of texts from values; what is not given is empty."""
+    """A row of texts from values, numbers with six significant digits; what is not given is empty."""
     row = dict.fromkeys(COLUMNS, "")
     for name, value in cells.items():
-        if value is None:
-            continue
         if isinstance(value, Mapping):
             row[name] = as_json(value)
         elif isinstance(value, float):
-            row[name] = _number(value)
-        else:
-            row[name] = " ".join(str(value).split()) if name == "error" else str(value)
+            row[name] = f"{value:.6g}"
+        elif value is not None:
+            row[name] = " ".join(str(value).split())
     return row
 
 
@@ -127,7 +120,7 @@ class RunTable:
 
     def rewrite(self, rows: Iterable[Row]) -> None:
         """Replace the content by these rows in canonical order, or leave the file as it is if nothing changes."""
-        in_order = sorted(rows, key=_canonical)
+        in_order = sorted(rows, key=lambda row: [int(row[key] or 0) if key in COUNTED else row[key] for key in KEYS])
         content = _as_csv([dict(zip(COLUMNS, COLUMNS)), *in_order])
         if not self.path.exists() or self.path.read_bytes() != content:
             replace_file(self.path, content)
@@ -163,7 +156,3 @@ def _as_csv(rows: Iterable[Mapping[str, str]]) -> bytes:
     text = io.StringIO(newline="")
     csv.DictWriter(text, COLUMNS, lineterminator="\n").writerows(rows)
     return text.getvalue().encode()
-
-
-def _canonical(row: Row) -> list[Any]:
-    return [int(row[name] or 0) if name in ("draw", "seed") else row[name] for name in KEYS]

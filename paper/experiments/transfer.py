@@ -5,9 +5,8 @@ The supervised counterparts MTRL and MTFL are the core of DMTRC and DMTFC with t
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
@@ -25,12 +24,12 @@ from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
 from mtclust.datasets import TaskData, make_related_tasks
 from mtclust.search.problem import predictions_left_out
 from paper.datasets import fetch_pendigits_tasks, fetch_sentiment_tasks
-from paper.experiments import figures
+from paper.experiments import page
 from paper.experiments.comparison import our_options
 from paper.experiments.driver import Experiment
 from paper.experiments.methods import OURS, ROWS_OF, fit_ours, fit_reference, scores, warm_up
 from paper.experiments.page import Section, bar_figure, table
-from paper.experiments.protocols import by_draw, estimate
+from paper.experiments.protocols import by_draw, display_name, estimate
 from paper.experiments.runner import Cell, Outcome
 
 NAME = "transfer"
@@ -40,6 +39,15 @@ SAMPLES = (12, 24, 48, 96, 192)
 PER_CLASS = (5, 10, 20, 40, 80)
 #: correlation between the synthetic tasks
 CORRELATIONS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
+#: what grows → the names of its data sets, the values it takes, and the kernel
+SWEEPS: Mapping[str, tuple[str, tuple[float, ...], str]] = {
+    "synthetic, rows per task": ("samples {:g}", SAMPLES, "linear"),
+    "pendigits Job 1, rows per digit": ("Job 1, {:g} per class", PER_CLASS, "rbf"),
+    "pendigits Job 2, rows per digit": ("Job 2, {:g} per class", PER_CLASS, "rbf"),
+    "synthetic, correlation between tasks": ("correlation {:g}", CORRELATIONS, "linear"),
+}
+#: the data sets of a quick run, which needs no data
+QUICK = ("samples 24", "correlation 0", "correlation 0.9", "synthetic, held out")
 #: synthetic draws for one draw of real data: they cost little
 SYNTHETIC_DRAWS = 2
 N_TASKS, SEPARATION, RELATED_ROWS = 4, 3.0, 48
@@ -58,28 +66,23 @@ _MAX_STEPS, _TOLERANCE = 30, 1e-4
 
 
 def _ours(dataset: str, draws: int, kernel: str) -> list[Cell]:
-    return [
-        Cell(NAME, dataset, draw, ROWS_OF[name], kernel, "exchange", seed=draw)
-        for draw in range(draws)
-        for name in OURS
-    ]
+    ways = product(range(draws), OURS)
+    return [Cell(NAME, dataset, draw, ROWS_OF[name], kernel, "exchange", seed=draw) for draw, name in ways]
 
 
 def _supervised(dataset: str, draws: int) -> list[Cell]:
-    ways = [(kind, "", "labels given") for kind in KINDS] + [(name, "exchange", "no labels") for name in OURS]
+    models = [(kind, "", "labels given") for kind in KINDS] + [(name, "exchange", "no labels") for name in OURS]
     return [
         Cell(NAME, dataset, draw, (name,), "linear", solver, protocol, seed=draw)
-        for draw in range(draws)
-        for name, solver, protocol in ways
+        for draw, (name, solver, protocol) in product(range(draws), models)
     ]
 
 
 def _stability(draws: int) -> list[Cell]:
-    ways = [(name, "rbf", "exchange") for name in OURS] + [(name, "", "") for name in STABILITY_REFERENCES]
+    models = [(name, "rbf", "exchange") for name in OURS] + [(name, "", "") for name in STABILITY_REFERENCES]
     return [
         Cell(NAME, f"Job {job}, other seeds", draw, (name,), kernel, solver, "given", {"random_state": seed}, seed)
-        for draw, job, seed in product(range(draws), (1, 2), range(SEEDS))
-        for name, kernel, solver in ways
+        for draw, job, seed, (name, kernel, solver) in product(range(draws), (1, 2), range(SEEDS), models)
     ]
 
 
@@ -139,13 +142,10 @@ class SupervisedLinear:
             couplings = (SharedFeatures(features, index.offsets, l, l) for l in LAMBDAS)
         else:
             couplings = (Independent(centred.matrix, index.offsets, l * (1 + index.n_tasks)) for l in LAMBDAS)
-
-        def left_out(state: Conditioned) -> float:
-            return float(np.sum((codes - predictions_left_out(state, codes, True)) ** 2))
-
-        states = {l: _alternate(coupling, codes) for l, coupling in zip(LAMBDAS, couplings)}
-        self.lambda_ = min(states, key=lambda l: left_out(states[l]))
-        state = states[self.lambda_]
+        states = [_alternate(coupling, codes) for coupling in couplings]
+        errors = [np.sum((codes - predictions_left_out(state, codes, True)) ** 2) for state in states]
+        best = int(np.argmin(errors))
+        self.lambda_, state = LAMBDAS[best], states[best]
         self.coupling_matrix_ = state.Z
         present = np.ones((index.n_tasks, codes.shape[1]), dtype=bool)
         self.model_ = build_model(
@@ -195,25 +195,16 @@ def _held_out(cell: Cell) -> Outcome:
     return Outcome(name, seconds=seconds, chosen=chosen, details=details, **scores(data, found, ~drawn))
 
 
-#: what grows → the names of its data sets before and after the number, and the kernel
-SWEEPS = {
-    "synthetic, rows per task": ("samples ", "", "l"),
-    "pendigits Job 1, rows per digit": ("Job 1, ", " per class", "r"),
-    "pendigits Job 2, rows per digit": ("Job 2, ", " per class", "r"),
-    "synthetic, correlation between tasks": ("correlation ", "", "l"),
-}
-
-
 def sweep_values(named: Any, label: str) -> dict[float, str]:
-    """Value → data set of a sweep."""
-    before, after, _ = SWEEPS[label]
-    pattern = re.compile(rf"{before}([\d.]+){after}")
-    matches = [pattern.fullmatch(dataset) for dataset in named["dataset"].unique()]
-    return dict(sorted((float(match[1]), match[0]) for match in matches if match))
+    """Value → data set of a sweep, where there are rows of it."""
+    form, values, _ = SWEEPS[label]
+    present = set(named["dataset"])
+    return {value: form.format(value) for value in values if form.format(value) in present}
 
 
-def gains(named: Any, dataset: str, name: str, alone: str) -> Any:
-    """NMI of a coupled method minus DSTC, draw by draw."""
+def gains(named: Any, dataset: str, name: str) -> Any:
+    """NMI of a coupled method minus that of DSTC with the same kernel, draw by draw."""
+    alone = f"DSTC_{name.split('_')[1][0]}"
     return (by_draw(named, dataset, name) - by_draw(named, dataset, alone)).dropna()
 
 
@@ -221,28 +212,24 @@ def _gain_section(named: Any, directory: Path) -> list[Section]:
     shown = {label: values for label in SWEEPS if (values := sweep_values(named, label))}
     if not shown:
         return []
-    figure, axes = figures.panels(len(shown), width=3.4, height=2.9)
+    figure, axes = page.panels(len(shown), width=3.4, height=2.9)
     rows = []
     for ax, (label, values) in zip(axes[0], shown.items()):
-        kernel = SWEEPS[label][2]
-        alone, names = f"DSTC_{kernel}", (f"DMTFC_{kernel}", f"DMTRC_{kernel}", f"DMTRC_{kernel} auto")
-        series = {
-            name.replace(f"_{kernel}", ""): [gains(named, d, name, alone).to_numpy() for d in values.values()]
-            for name in names
-        }
-        figures.lines(ax, list(values), series)
+        alone, *names = (display_name(name, SWEEPS[label][2]) for name in (*OURS, "DMTRC auto"))
+        series = {name: [gains(named, d, name) for d in values.values()] for name in names}
+        page.lines(ax, list(values), {name.replace(alone[-2:], ""): columns for name, columns in series.items()})
         ax.axhline(0, color="#444444", linewidth=0.8)
         if "rows" in label:
             ax.set_xscale("log")
             ax.set_xticks(list(values), [f"{value:g}" for value in values])
             ax.minorticks_off()
         ax.set(xlabel=label, ylabel=f"NMI minus that of {alone}")
-        for value, d in values.items():
-            estimates = (str(estimate(gains(named, d, name, alone))) for name in names)
+        for (value, d), *columns in zip(values.items(), *series.values()):
+            estimates = (str(estimate(column)) for column in columns)
             rows.append([label, f"{value:g}", f"{by_draw(named, d, alone).mean():.3f}", *estimates])
-    figures.legend_below(figure, axes[0, 0], 3)
+    page.legend_below(figure, axes[0, 0], 3)
     caption = "Gain over clustering every task alone: mean and standard error over draws."
-    picture = figures.save(figure, directory, "gain", caption)
+    picture = page.save(figure, directory, "gain", caption)
     text = (
         "Coupling can only help where a task's own rows do not settle its clusters. The synthetic tasks' cluster "
         "centres have a chosen correlation: at 0 they have nothing in common. In brackets the 95% interval of the mean."
@@ -253,9 +240,7 @@ def _gain_section(named: Any, directory: Path) -> list[Section]:
 
 def _supervised_section(named: Any, directory: Path) -> list[Section]:
     datasets = sorted(d for d in named["dataset"].unique() if d.endswith("held out"))
-    if not datasets:
-        return []
-    names = ("STL_l", "MTFL_l", "MTRL_l", "DSTC_l", "DMTFC_l", "DMTRC_l")
+    names = [display_name(name, "linear") for name in (*KINDS, *OURS)]
     caption = (
         "NMI on rows that were held out: with the labels of the drawn rows (STL, MTFL, MTRL) and without any (DSTC, "
         "DMTFC, DMTRC)."
@@ -266,9 +251,11 @@ def _supervised_section(named: Any, directory: Path) -> list[Section]:
         "the former. Terms are weighted over all reviews; MTFL and DMTFC see the 200 leading features."
     )
     scored = named.assign(accuracy=[details.get("accuracy", float("nan")) for details in named["details"]])
-    (section,) = table("Supervised counterparts", text, datasets, names, (scored, "nmi"), (scored, "accuracy"))
-    picture = bar_figure(directory, "supervised", datasets, names, named, None, caption)
-    return [replace(section, pictures=[picture])]
+    found = table("Supervised counterparts", text, datasets, names, (scored, "nmi"), (scored, "accuracy"))
+    return [
+        replace(section, pictures=[bar_figure(directory, "supervised", datasets, names, named, None, caption)])
+        for section in found
+    ]
 
 
 def _stability_section(named: Any) -> list[Section]:
@@ -304,17 +291,15 @@ class Transfer(Experiment):
     repeats = 5
 
     def cells(self, repeats: int, quick: bool, protocol: str) -> list[Cell]:
-        """All fits; a quick run needs no data."""
-        samples, correlations = (SAMPLES[1:2], CORRELATIONS[:5:4]) if quick else (SAMPLES, CORRELATIONS)
-        synthetic = [*(f"samples {n}" for n in samples), *(f"correlation {rho:g}" for rho in correlations)]
-        found = [cell for d in synthetic for cell in _ours(d, 1 if quick else repeats * SYNTHETIC_DRAWS, "linear")]
-        if quick:
-            return found + _supervised("synthetic, held out", 1)
-        for job, value in product((1, 2), PER_CLASS):
-            found += _ours(f"Job {job}, {value} per class", repeats, "rbf")
+        """All fits; of a quick run the first draw of few data sets."""
+        found = _stability(repeats)
+        for form, values, kernel in SWEEPS.values():
+            for value in values:
+                found += _ours(form.format(value), repeats * (SYNTHETIC_DRAWS if kernel == "linear" else 1), kernel)
         for dataset in ("synthetic", *(f"sentiment {share} %" for share in SENTIMENT)):
             found += _supervised(f"{dataset}, held out", repeats)
-        found += _stability(repeats)
+        if quick:
+            return [cell for cell in found if cell.dataset in QUICK and cell.draw == 0]
         # what takes longest last, so that an interrupted run has as many rows as can be
         return sorted(found, key=lambda cell: cell.dataset.endswith("80 per class") or "30 %" in cell.dataset)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from paper.datasets import files, newsgroups, sentiment
+from paper.datasets import files, tasks
 
 WriteArchive = Callable[[Path, dict[str, bytes]], Path]
 
@@ -33,8 +33,8 @@ def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 
 def _forget() -> None:
-    newsgroups.newsgroup_counts.cache_clear()
-    sentiment._review_counts.cache_clear()
+    tasks.newsgroup_counts.cache_clear()
+    tasks.review_counts.cache_clear()
 
 
 @pytest.fixture

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import codecs
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import _twenty_newsgroups as sklearn_newsgroups
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from paper.datasets import fetch_newsgroups_tasks
-from paper.datasets import newsgroups as corpus
+from paper.datasets import fetch_newsgroups_tasks, tasks
 from paper.datasets.files import DATA_VARIABLE, DataFile, content_hash
-from paper.datasets.newsgroups import NEWSGROUP_TASKS
+from paper.datasets.tasks import NEWSGROUP_TASKS
+from paper.datasets.text import porter_stem
 
 GROUPS = [*(group for task in NEWSGROUP_TASKS for group in task), "comp.graphics", "talk.religion.misc"]
 
@@ -32,9 +34,11 @@ def tiny_messages() -> dict[tuple[str, int], bytes]:
 def tiny(monkeypatch, no_data):
     """A collection of ten messages a group in place of the real one, as archive members."""
     messages = tiny_messages()
-    parts = [p for (group, number), text in sorted(messages.items()) for p in (group.encode(), b"%d" % number, text)]
-    monkeypatch.setattr(corpus, "_CONTENT", content_hash(parts))
-    monkeypatch.setattr(corpus, "_FILES", tuple(DataFile(file.path, None, file.url) for file in corpus._FILES))
+    records = [(group.encode(), b"%d" % number, text) for (group, number), text in sorted(messages.items())]
+    monkeypatch.setattr(tasks, "MESSAGE_CONTENT", content_hash(records))
+    monkeypatch.setattr(
+        tasks, "MESSAGE_FILES", tuple(DataFile(file.path, None, file.url) for file in tasks.MESSAGE_FILES)
+    )
     return {
         f"20news-bydate-{'test' if number % 3 else 'train'}/{group}/{number}": text
         for (group, number), text in messages.items()
@@ -54,7 +58,7 @@ def test_sources_give_the_same_draw(tiny, tmp_path, write_archive, monkeypatch):
     found = []
     for name in ("one", "two"):
         monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / name))
-        corpus.newsgroup_counts.cache_clear()
+        tasks.newsgroup_counts.cache_clear()
         found.append(fetch_newsgroups_tasks(0.5, seed=1))
     assert len(found[0].rows) > 0
     equal(*found)
@@ -68,7 +72,7 @@ class Bomb:
 
 
 def test_what_scikit_learn_has_stored_is_not_loaded_for_it_is_a_pickle(no_data, tmp_path, monkeypatch):
-    monkeypatch.setattr(corpus, "_FILES", (DataFile("20news/x.tar.gz", None, "http://127.0.0.1:1/x"),))
+    monkeypatch.setattr(tasks, "MESSAGE_FILES", (DataFile("20news/x.tar.gz", None, "http://127.0.0.1:1/x"),))
     home = tmp_path / "scikit_learn_data"  # SCIKIT_LEARN_DATA
     home.mkdir()
     name = sklearn_newsgroups._pkl_filepath(str(home), sklearn_newsgroups.CACHE_NAME)
@@ -81,7 +85,7 @@ def test_archive_is_downloaded_into_the_cache(tiny, no_data, server, write_archi
     url, directory = server
     write_archive(directory / "news.gz", tiny)
     file = DataFile("20news/20news-bydate.tar.gz", None, f"{url}/news.gz")
-    monkeypatch.setattr(corpus, "_FILES", (corpus._FILES[0], file))
+    monkeypatch.setattr(tasks, "MESSAGE_FILES", (tasks.MESSAGE_FILES[0], file))
     assert fetch_newsgroups_tasks(0.5).n_tasks == 6
     assert [path.name for path in no_data.rglob("*") if path.is_file()] == ["20news-bydate.tar.gz"]
 
@@ -105,12 +109,14 @@ def test_target_counts_through_the_table(tiny, tmp_path, write_archive, monkeypa
     write_archive(tmp_path / "20news" / "20news-bydate.tar.xz", tiny)
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     news = fetch_newsgroups_tasks(0.5, weighting="counts")
-    order = sorted(tiny_messages())
+    messages = {key: text.decode("latin-1") for key, text in tiny_messages().items()}
+    order = sorted(messages)
     for row, target, task in zip(news.rows, news.target, news.tasks):
         group = order[row][0]
         assert news.target_names[target] == group == NEWSGROUP_TASKS[task - 1][target % 3]
     assert np.bincount(news.target).tolist() == [5] * 18
-    assert {"motor", "walk", "caf"} <= set(news.feature_names)
+    words = {word for row in news.rows for word in re.findall("[a-z]{2,}", messages[order[row]].lower())}
+    assert news.data.shape[1] == len({porter_stem(word) for word in words - ENGLISH_STOP_WORDS})
 
 
 def test_real_collection(real_data):
@@ -123,7 +129,7 @@ def test_real_collection(real_data):
     assert sizes.sum() == 18846 - 973 - 628  # all but comp.graphics and talk.religion.misc
     # a change of NumPy's random stream or of the canonical order would show here
     assert news.rows[:5].tolist() == [3741, 3747, 3764, 3775, 3813]
-    assert corpus.newsgroup_counts()[0].shape == (18846, 26214)
+    assert tasks.newsgroup_counts()[0].shape == (18846, 26214)
     larger = fetch_newsgroups_tasks(0.1, seed=0, n_components=100)
     assert larger.data.shape == (1725, 100)
     assert set(news.rows.tolist()) <= set(larger.rows.tolist())

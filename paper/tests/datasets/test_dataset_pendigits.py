@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paper.datasets import fetch_pendigits, fetch_pendigits_tasks, pendigits
+from paper.datasets import fetch_pendigits, fetch_pendigits_tasks, tasks
 from paper.datasets.files import DATA_VARIABLE, DataFile, scale_columns
 
 FIRST_GROUP, SECOND_GROUP = [0, 3, 6, 8, 9], [1, 2, 4, 5, 7]
@@ -30,9 +30,9 @@ def test_jobs_of_a_seed_are_paired(real_data):
 
 
 def test_tasks_hold_twenty_distinct_rows_of_each_digit(real_data):
-    job = fetch_pendigits_tasks(3, seed=2, scale=False)
+    job = fetch_pendigits_tasks(3, seed=2)
     whole = fetch_pendigits()
-    np.testing.assert_array_equal(whole.data[job.rows], job.data)
+    np.testing.assert_array_equal(scale_columns(whole.data[job.rows]), job.data)
     np.testing.assert_array_equal(whole.target[job.rows], job.target)
     for task in range(1, 7):
         rows = job.rows[job.tasks == task]
@@ -52,12 +52,11 @@ def test_draws_are_those_of_the_published_objective_values(real_data):
 
 def test_scaling_is_over_the_rows_of_the_job(real_data):
     job = fetch_pendigits_tasks(1, seed=0)
-    raw = fetch_pendigits_tasks(1, seed=0, scale=False)
-    assert raw.data.dtype == np.int64
+    raw = fetch_pendigits().data[job.rows]
     np.testing.assert_array_equal(job.data.min(axis=0), 0)
     np.testing.assert_array_equal(job.data.max(axis=0), 1)
-    low, high = raw.data.min(axis=0), raw.data.max(axis=0)
-    np.testing.assert_allclose(job.data * (high - low) + low, raw.data)
+    low, high = raw.min(axis=0), raw.max(axis=0)
+    np.testing.assert_allclose(job.data * (high - low) + low, raw)
 
 
 def test_sizes_may_differ_between_digits(real_data):
@@ -76,10 +75,10 @@ def test_unknown_job_is_an_error():
 
 def test_downloaded_files_have_the_known_checksums(real_data, no_data, server, monkeypatch):
     url, directory = server
-    for name in ("_TRAIN", "_TEST"):
-        file = getattr(pendigits, name)
+    for name in ("PEN_TRAIN", "PEN_TEST"):
+        file = getattr(tasks, name)
         (directory / Path(file.path).name).write_bytes(Path(real_data, file.path).read_bytes())
-        monkeypatch.setattr(pendigits, name, DataFile(file.path, file.sha256, f"{url}/{Path(file.path).name}"))
+        monkeypatch.setattr(tasks, name, DataFile(file.path, file.sha256, f"{url}/{Path(file.path).name}"))
     assert fetch_pendigits().data.shape == (10992, 16)
     assert sorted(path.name for path in no_data.rglob("*") if path.is_file()) == ["pendigits.tes", "pendigits.tra"]
 
@@ -88,9 +87,9 @@ def test_changed_rows_are_noticed_by_their_content(tmp_path, monkeypatch):
     (tmp_path / "pendigits").mkdir()
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     row = ", ".join(["1"] * 17) + "\n"
-    for name in ("_TRAIN", "_TEST"):
-        file = getattr(pendigits, name)
-        monkeypatch.setattr(pendigits, name, DataFile(file.path, None))
+    for name in ("PEN_TRAIN", "PEN_TEST"):
+        file = getattr(tasks, name)
+        monkeypatch.setattr(tasks, name, DataFile(file.path, None))
         (tmp_path / file.path).write_text(row * 3)
     with pytest.raises(ValueError, match="not the expected data set"):
         fetch_pendigits()
@@ -100,7 +99,7 @@ def test_changed_rows_are_noticed_by_their_content(tmp_path, monkeypatch):
 def test_file_of_another_kind_is_explained(tmp_path, monkeypatch, text, message):
     (tmp_path / "pendigits").mkdir()
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(pendigits, "_TRAIN", DataFile("pendigits/pendigits.tra", None))
+    monkeypatch.setattr(tasks, "PEN_TRAIN", DataFile("pendigits/pendigits.tra", None))
     (tmp_path / "pendigits" / "pendigits.tra").write_text(text)
     with pytest.raises(ValueError, match=message):
         fetch_pendigits()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paper.datasets import fetch_sentiment_tasks, sentiment
+from paper.datasets import fetch_sentiment_tasks, tasks
 from paper.datasets.files import DATA_VARIABLE, DataFile, content_hash
 
 
@@ -19,13 +19,15 @@ def tiny(monkeypatch, no_data):
             " ".join(f"{term}:{rng.integers(1, 4)}" for term in rng.permutation(terms)[:3]) + f" #label#:{polarity}"
             for _ in range(10)
         ]
-        for domain in sentiment.DOMAINS
-        for polarity in sentiment.POLARITIES
+        for domain in tasks.DOMAINS
+        for polarity in tasks.POLARITIES
     }
     reviews = sorted((domain, polarity, line.encode()) for (domain, polarity), many in lines.items() for line in many)
-    parts = [part for d, p, line in reviews for part in (d.encode(), p.encode(), line)]
-    monkeypatch.setattr(sentiment, "_CONTENT", content_hash(parts))
-    monkeypatch.setattr(sentiment, "_FILES", tuple(DataFile(file.path, None, file.url) for file in sentiment._FILES))
+    records = [(d.encode(), p.encode(), line) for d, p, line in reviews]
+    monkeypatch.setattr(tasks, "REVIEW_CONTENT", content_hash(records))
+    monkeypatch.setattr(
+        tasks, "REVIEW_FILES", tuple(DataFile(file.path, None, file.url) for file in tasks.REVIEW_FILES)
+    )
     return lines
 
 
@@ -42,7 +44,7 @@ def test_sources_give_the_same_draw(tiny, tmp_path, write_archive, monkeypatch):
     found = []
     for name in ("one", "two"):
         monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / name))
-        sentiment._review_counts.cache_clear()
+        tasks.review_counts.cache_clear()
         found.append(fetch_sentiment_tasks(0.5, seed=3))
     one, two = found
     np.testing.assert_array_equal(one.rows, two.rows)
@@ -53,15 +55,15 @@ def test_counts_are_those_of_the_lines(tiny, tmp_path, write_archive, monkeypatc
     write_archive(tmp_path / "sentiment" / "processed_acl.tar.xz", members(tiny))
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     reviews = fetch_sentiment_tasks(1.0, weighting="counts")
-    assert reviews.feature_names.tolist() == ["a:b", "café", "dull", "good", "not_good"]
+    terms = ["a:b", "café", "dull", "good", "not_good"]
     lines = sorted((domain, polarity, line.encode()) for (domain, polarity), many in tiny.items() for line in many)
     for (domain, polarity, line), row, target, task in zip(
         lines, reviews.data.toarray(), reviews.target, reviews.tasks, strict=True
     ):
         assert (domain, polarity) == (task, reviews.target_names[target])
         tokens = [token.rsplit(":", 1) for token in line.decode().split(" ")[:-1]]
-        assert dict(zip(reviews.feature_names, row)) == {
-            **dict.fromkeys(reviews.feature_names, 0),
+        assert dict(zip(terms, row, strict=True)) == {
+            **dict.fromkeys(terms, 0),
             **{term: int(count) for term, count in tokens},
         }
 
@@ -75,7 +77,7 @@ def test_archive_without_checksum_is_downloaded_and_judged_by_content(
     bad = write_archive(directory / "bad.gz", members(tiny))
     for path in (bad, good):
         file = DataFile("sentiment/processed_acl.tar.gz", None, f"{url}/{path.name}")
-        monkeypatch.setattr(sentiment, "_FILES", (file,))
+        monkeypatch.setattr(tasks, "REVIEW_FILES", (file,))
         if path == bad:
             with pytest.raises(ValueError, match="not the expected data set"):
                 fetch_sentiment_tasks()
@@ -89,7 +91,7 @@ def test_wrong_label_is_an_error(tiny, tmp_path, write_archive, monkeypatch):
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     tiny["books", "positive"][0] = "good:1 #label#:negative"
     write_archive(tmp_path / "sentiment" / "processed_acl.tar.xz", members(tiny))
-    monkeypatch.setattr(sentiment, "check_content", lambda *_: None)
+    monkeypatch.setattr(tasks, "check_content", lambda *_: None)
     with pytest.raises(ValueError, match="positive review ends with '#label#:negative'"):
         fetch_sentiment_tasks()
 
@@ -102,7 +104,7 @@ def test_real_reviews(real_data):
     np.testing.assert_allclose(np.sqrt(reviews.data.multiply(reviews.data).sum(axis=1)), 1)
     # a change of NumPy's random stream or of the canonical order would show here
     assert reviews.rows[:5].tolist() == [2, 8, 12, 25, 36]
-    assert sentiment._review_counts()[0].shape == (8000, 473856)
+    assert tasks.review_counts()[0].shape == (8000, 473856)
     larger = fetch_sentiment_tasks(0.3, seed=0, n_components=10)
     assert larger.data.shape == (2400, 10)
     assert set(reviews.rows.tolist()) <= set(larger.rows.tolist())

@@ -25,48 +25,43 @@ def counts():
     return sp.csr_array(table)
 
 
-NAMES = np.array([f"t{i}" for i in range(N_TERMS)], dtype=object)
-
-
 def test_tfidf_is_that_of_sklearn_on_the_terms_there_are(counts):
-    X, names = text_features(counts, NAMES)
+    X = text_features(counts)
     expected = TfidfTransformer(sublinear_tf=True).fit_transform(counts).toarray()
     there = (counts.toarray() > 0).any(axis=0)
     np.testing.assert_allclose(X.toarray(), expected[:, there])
-    assert names.tolist() == NAMES[there].tolist()
     before = counts.copy()
     X.data[:] = -1
     np.testing.assert_array_equal(counts.toarray(), before.toarray())
 
 
 def test_counts_stay_as_they_are(counts):
-    X, _ = text_features(counts, NAMES, weighting="counts")
+    X = text_features(counts, weighting="counts")
     np.testing.assert_array_equal(X.toarray(), counts.toarray()[:, (counts.toarray() > 0).any(axis=0)])
 
 
 def test_components_are_the_principal_ones_of_the_dense_rows(counts):
-    X, _ = text_features(counts, NAMES)
-    reduced, names = text_features(counts, NAMES, n_components=5)
+    X = text_features(counts)
+    reduced = text_features(counts, n_components=5)
     expected = PCA(5, svd_solver="full").fit_transform(X.toarray())
-    assert names is None
     np.testing.assert_allclose(np.abs(reduced), np.abs(expected), atol=1e-8)
-    again, _ = text_features(counts, NAMES, n_components=5)
+    again = text_features(counts, n_components=5)
     np.testing.assert_array_equal(reduced, again)
     with pytest.raises(ValueError, match="less than the number of rows and of terms"):
-        text_features(counts, NAMES, n_components=35)
+        text_features(counts, n_components=35)
 
 
 def test_the_papers_unit_range_before_and_after_the_components(counts):
-    before, _ = text_features(counts, NAMES, weighting="counts", unit_range="before PCA")
+    before = text_features(counts, weighting="counts", unit_range="before PCA")
     assert before.max(axis=0).toarray().min() == before.max() == 1
-    after, _ = text_features(counts, NAMES, n_components=5, unit_range="after PCA")
+    after = text_features(counts, n_components=5, unit_range="after PCA")
     np.testing.assert_array_equal([after.min(axis=0), after.max(axis=0)], [[0] * 5, [1] * 5])
 
 
 @pytest.mark.parametrize("wrong", [{"weighting": "tf"}, {"unit_range": "yes"}])
 def test_wrong_option_is_named(counts, wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        text_features(counts, NAMES, **wrong)
+        text_features(counts, **wrong)
 
 
 def test_fraction_is_of_each_class_and_draws_are_nested():

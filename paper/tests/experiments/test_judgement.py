@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 from mtclust.core.labels import label_codes
 from mtclust.datasets import make_related_tasks
 from mtclust.exceptions import UncoupledWarning
-from paper.experiments import figures
+from paper.experiments import page
 from paper.experiments.claims import (
     CLEAR_NMI,
     DIFFERS,
@@ -281,8 +281,8 @@ def test_pages_escape_the_marks_of_markdown(tmp_path):
 
 def test_a_figure_is_the_same_file_twice(tmp_path):
     for name in ("a", "b"):
-        figure, axes = figures.panels(1)
-        figures.lines(axes[0, 0], [1, 2], {"DMTRC_l": [[0.4, 0.6], [0.7]]})
-        figures.save(figure, tmp_path / name, "nmi", "NMI")
+        figure, axes = page.panels(1)
+        page.lines(axes[0, 0], [1, 2], {"DMTRC_l": [[0.4, 0.6], [0.7]]})
+        page.save(figure, tmp_path / name, "nmi", "NMI")
     first, second = (tmp_path / name / "figures" / "nmi.png" for name in ("a", "b"))
     assert first.read_bytes() == second.read_bytes()
