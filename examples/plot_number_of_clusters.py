@@ -29,18 +29,19 @@ three = select_n_clusters(linear, X, tasks=tasks, candidates=range(2, 6))
 X, _, tasks = make_related_tasks(3, n_samples=60, separation=0.0, random_state=0).X_y_tasks
 nothing = select_n_clusters(linear, X, tasks=tasks, candidates=range(2, 6))
 print(f"in noise: {nothing.structure}")
-print(f"largest gap: {digits.gap.max():.3f} (digits), {three.gap.max():.3f} (three clusters), {nothing.gap.max():.3f}")
+largest = [max(choice.gaps.values()) for choice in (digits, three, nothing)]
+print("largest gap: {:.3f} (digits), {:.3f} (three clusters), {:.3f}".format(*largest))
 
 # %%
 figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
 titles = ("five digits", "three overlapping clusters", "no clusters")
 for ax, choice, title in zip(axes, (digits, three, nothing), titles):
-    ax.plot(choice.candidates, choice.gap, "o-")
+    ax.plot(list(choice.gaps), list(choice.gaps.values()), "o-")
     ax.axvline(choice.n_clusters, color="#D55E00", linewidth=0.8, linestyle=":")
-    ax.set_xticks(choice.candidates)
+    ax.set_xticks(list(choice.gaps))
     ax.set_xlabel("number of clusters")
     ax.set_ylabel("gap to rows without clusters")
-    ax.set_title(f"{title}\nlargest gap {choice.gap.max():.2f}, chosen {choice.n_clusters}")
+    ax.set_title(f"{title}\nlargest gap {max(choice.gaps.values()):.2f}, chosen {choice.n_clusters}")
     ax.spines[["top", "right"]].set_visible(False)
 plt.show()
 

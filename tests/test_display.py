@@ -8,7 +8,7 @@ import pytest
 
 from mtclust import DMTRC, DSTC
 from mtclust.app.words import Facts, cautions, choices, sizes_table
-from mtclust.selection import CouplingDecision, NumberOfClusters
+from mtclust.selection import ClusterNumberChoice, CouplingDecision
 from mtclust.util.messages import distinct_names
 from tests.conftest import clustering_of, gaussian_tasks
 
@@ -145,7 +145,7 @@ def test_clusters_that_are_not_there_are_cautioned():
     fitted = DSTC(3, kernel="linear", **QUICK).fit(X)
     fitted.loo_score_ = -0.02
     assert said(fitted) == ["No clear clusters: The clusters are separated no better than those of noise."]
-    noted(fitted, n_clusters=NumberOfClusters(3, "", {}, structure="none"))
+    noted(fitted, n_clusters=ClusterNumberChoice(3, "", {}, structure="none"))
     (caution,) = said(fitted)
     assert caution.startswith("No clear clusters: A test finds no structure beyond single columns")
 

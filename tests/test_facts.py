@@ -9,7 +9,7 @@ import pytest
 from mtclust import DMTRC, DSTC
 from mtclust.app.report.page import render_report
 from mtclust.app.words import APART, Facts, cautions, likeness_of_tasks, sizes_table
-from mtclust.choose.record import NumberOfClusters
+from mtclust.choose.record import ClusterNumberChoice
 from mtclust.datasets import make_related_tasks
 from mtclust.estimators.stability import DOUBTFUL, Stability
 from tests.conftest import clustering_of
@@ -148,7 +148,7 @@ def test_summary_report_and_headline_show_the_same_numbers(fitted):
 def test_data_without_clusters_are_called_so_everywhere():
     noise = np.random.default_rng(0).normal(size=(90, 3))
     model = DSTC(3, random_state=0).fit(noise)
-    noted(model, n_clusters=NumberOfClusters(3, "", {}, structure="none"))
+    noted(model, n_clusters=ClusterNumberChoice(3, "", {}, structure="none"))
     facts = Facts.of(model)
     assert facts.standing == "doubtful", "nobody has asked how stable they are"
     assert "which may not be distinct groups" in facts.headline("90 rows")

@@ -3,10 +3,7 @@
 What else is left open is chosen by :mod:`mtclust.choose`.
 """
 
-from mtclust.choose.number import ClusterNumberChoice, select_n_clusters
-from mtclust.choose.record import CouplingDecision, NumberOfClusters, Selection, Tried
+from mtclust.choose.number import select_n_clusters
+from mtclust.choose.record import ClusterNumberChoice, CouplingDecision, Selection, Tried
 
-__all__ = [
-    "ClusterNumberChoice", "CouplingDecision", "NumberOfClusters", "Selection", "Tried",
-    "select_n_clusters",
-]  # fmt: skip
+__all__ = ["ClusterNumberChoice", "CouplingDecision", "Selection", "Tried", "select_n_clusters"]

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from mtclust.selection import CouplingDecision, NumberOfClusters, Selection, Tried
+from mtclust.selection import ClusterNumberChoice, CouplingDecision, Selection, Tried
 
 CANDIDATE = {"name": "k-means of aligned tasks", "score": 0.6, "separation": 0.5, "frame": "aligned"}
 ENTRIES = {
@@ -21,7 +21,7 @@ ENTRIES = {
 def test_parts_become_records_and_plain_dictionaries_again():
     found = Selection.of(ENTRIES)
     assert isinstance(found.coupling, CouplingDecision)
-    assert isinstance(found.n_clusters, NumberOfClusters)
+    assert isinstance(found.n_clusters, ClusterNumberChoice)
     assert isinstance(found.candidates[0], Tried)
     plain = found.to_dict()
     np.testing.assert_array_equal(plain.pop("task_similarity"), ENTRIES["task_similarity"])

@@ -11,7 +11,7 @@ from mtclust.app.findings import Findings, differences
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import agreement_in_words, cautions, choices, cluster_in_words, difference_in_words
 from mtclust.choose.coupling import decide_coupling
-from mtclust.choose.number import ClusterNumberChoice, warn_of_choice
+from mtclust.choose.number import in_words, warn_of_choice
 from mtclust.estimators.stability import Stability
 from mtclust.exceptions import ClusterNumberWarning, UncoupledWarning
 from mtclust.util.messages import on_command_line
@@ -194,17 +194,16 @@ def test_sizes_and_smoothness_are_said_as_they_were_set(model):
             r"2 or 3 clusters: the data do not decide. 3 are shown; give a number if you know it",
         ),
         (
-            {"n_clusters": 4, "votes": {4: 7}},
+            {"number": 4, "votes": {4: 7}},
             r"4 clusters are at the end of the range .* there may be more. Try a wider",
         ),
-        ({"n_clusters": 2, "candidates": [2, 3, 4], "votes": {2: 7}}, None),
+        ({"number": 2, "votes": {2: 7}}, None),
         ({"votes": {3: 7}}, None),
     ],
 )
 def test_a_number_of_clusters_warns_of_its_doubts_only(choice, message, recwarn):
-    given = ClusterNumberChoice(
-        **({"n_clusters": 3, "candidates": [2, 3, 4], "gap": np.array([0.3, 0.6, 0.4])} | choice)
-    )
+    asked = {"number": 3, "gaps": {2: 0.3, 3: 0.6, 4: 0.4}, "votes": {}, "structure": "clusters"}
+    given = in_words(**(asked | choice))
     if message is None:
         warn_of_choice(given)
         assert not recwarn.list

@@ -23,8 +23,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,7 +36,7 @@ from scipy.stats import rankdata
 from sklearn.metrics import silhouette_score
 
 from mtclust.choose.frames import DIRECTIONS
-from mtclust.choose.record import NumberOfClusters
+from mtclust.choose.record import ClusterNumberChoice
 from mtclust.choose.settings import LEAST_ROWS, Sample
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features
@@ -66,72 +65,6 @@ COST, AGREEING, CLEAR = 0.1, 5, 5.0
 _HALVES, _DRAWS = 6, 15
 #: the least spread of the gap that is believed
 _LEAST_SPREAD = 0.01
-
-
-@dataclass(frozen=True)
-class ClusterNumberChoice:
-    """What :func:`select_n_clusters` found.
-
-    Attributes
-    ----------
-    n_clusters : int
-    candidates : list of int
-    gap : ndarray
-        By how much, in logarithms, the variance left within clusters is below that of rows without clusters, per
-        candidate; nan where there are too few rows.
-    votes : dict
-        How often all rows and six half-samples choose each number.
-    structure : {"clusters", "none"}
-        Whether the gap is clear, or no larger than chance makes it.
-    silhouette : int or None
-        The number of clusters whose mean silhouette is largest.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mtclust.selection import ClusterNumberChoice
-    >>> choice = ClusterNumberChoice(3, [2, 3, 4], np.array([0.3, 0.6, 0.62]), {3: 4, 2: 2, 4: 1})
-    >>> choice.decided, choice.shown
-    (False, [2, 3, 4])
-    >>> choice.reason
-    '2, 3 or 4: the data do not decide (4 of 7 samples choose 3); shown: 3'
-    """
-
-    n_clusters: int
-    candidates: list[int]
-    gap: Array
-    votes: dict[int, int] = field(default_factory=dict)
-    structure: Literal["clusters", "none"] = "clusters"
-    silhouette: int | None = None
-
-    @property
-    def decided(self) -> bool:
-        """Whether the samples and the silhouette agree on the number."""
-        agreed = not self.votes or self.votes.get(self.n_clusters, 0) >= AGREEING
-        return agreed and self.silhouette in (None, self.n_clusters)
-
-    @property
-    def shown(self) -> list[int]:
-        """The numbers that the data do not decide between; the number itself where they do."""
-        named = {self.n_clusters} if self.decided else {self.n_clusters, self.silhouette, *self.votes}
-        return sorted(number for number in named if number is not None)
-
-    @property
-    def reason(self) -> str:
-        """The choice in words."""
-        votes = f"{self.votes.get(self.n_clusters, 0)} of {sum(self.votes.values())} samples choose {self.n_clusters}"
-        if not self.decided:
-            agrees = self.silhouette in (None, self.n_clusters)
-            other = "" if agrees else f", the silhouette is largest for {self.silhouette}"
-            return f"{_either(self.shown)}: the data do not decide ({votes}{other}); shown: {self.n_clusters}"
-        words = f"{self.n_clusters} clusters explain the most beyond chance"
-        return words + (f"; {votes}" if self.votes else "")
-
-    @property
-    def record(self) -> NumberOfClusters:
-        """The entry of ``selection_``."""
-        gaps = dict(zip(self.candidates, self.gap.tolist()))
-        return NumberOfClusters(self.n_clusters, self.reason, gaps, dict(self.votes), self.structure, self.shown)
 
 
 def _score(gap: Array, numbers: list[int]) -> Array:
@@ -217,7 +150,7 @@ def _chosen(rows: Array, offsets: Offsets, numbers: list[int]) -> ClusterNumberC
     possible = [C for C in numbers if len(rows) > 2 * C]
     gap = np.full(len(numbers), np.nan)
     if not possible or not np.any(rows):
-        return ClusterNumberChoice(numbers[0], numbers, gap, structure="none")
+        return in_words(numbers[0], dict(zip(numbers, gap.tolist())), {}, "none")
     gaps, spread = _gaps(rows, offsets, possible, range(_DRAWS))
     gap[: len(possible)] = gaps.max(axis=0)
     score = dict(zip(numbers, _score(gap, numbers)))
@@ -230,12 +163,27 @@ def _chosen(rows: Array, offsets: Offsets, numbers: list[int]) -> ClusterNumberC
             own, _ = _gaps(rows[few], offsets_of(np.array([len(part) for part in parts])), fewer, [_DRAWS + half])
             votes[fewer[int(_score(own.max(axis=0), fewer).argmax())]] += 1
     best = max(votes, key=lambda C: (votes[C], score[C]))
-    structure: Literal["clusters", "none"] = "clusters" if np.any(gaps.max(axis=1) > CLEAR * spread) else "none"
+    structure = "clusters" if np.any(gaps.max(axis=1) > CLEAR * spread) else "none"
     X = _frames(rows, offsets)[int(gaps.max(axis=1).argmax())]
     found = {C: labels for C, (labels, _) in zip(possible, _clusters(X, possible)) if len(np.unique(labels)) > 1}
     silhouettes = {C: float(silhouette_score(X, labels)) for C, labels in found.items()}
     silhouette = max(silhouettes, key=lambda C: silhouettes[C], default=possible[0])
-    return ClusterNumberChoice(best, numbers, gap, dict(sorted(votes.items())), structure, silhouette)
+    return in_words(best, dict(zip(numbers, gap.tolist())), dict(sorted(votes.items())), structure, silhouette)
+
+
+def in_words(
+    number: int, gaps: dict[int, float], votes: dict[int, int], structure: str, silhouette: int | None = None
+) -> ClusterNumberChoice:
+    """The choice, with what samples and the number of the largest silhouette say against it."""
+    shown = {number}
+    reason = f"{votes.get(number, 0)} of {sum(votes.values())} samples choose {number}"
+    if (not votes or votes.get(number, 0) >= AGREEING) and silhouette in (None, number):
+        reason = f"{number} clusters explain the most beyond chance" + (f"; {reason}" if votes else "")
+    else:
+        shown |= {*votes, number if silhouette is None else silhouette}
+        other = "" if silhouette in (None, number) else f", the silhouette is largest for {silhouette}"
+        reason = f"{_either(sorted(shown))}: the data do not decide ({reason}{other}); shown: {number}"
+    return ClusterNumberChoice(number, reason, gaps, votes, structure, sorted(shown))
 
 
 def _gaps(rows: Array, offsets: Offsets, numbers: list[int], seeds: Iterable[int]) -> tuple[Array, Array]:
@@ -329,12 +277,14 @@ def _variables(rows: Array) -> tuple[list[NDArray[np.int64]], Array]:
 
 def warn_of_choice(choice: ClusterNumberChoice) -> None:
     """Say it when there may be no clusters, when the data do not decide, and when the range may be too narrow."""
-    number, first, last = choice.n_clusters, choice.candidates[0], choice.candidates[-1]
+    number, first, last = choice.chosen, min(choice.gaps), max(choice.gaps)
     if choice.structure == "none":
         said = f"No number of clusters from {first} to {last} explains clearly more than chance does"
         said += f"; {number} clusters are a weak choice."
     elif not choice.decided:
-        said = f"{_either(choice.shown)} clusters: the data do not decide. {number} are shown; give a number if you "
+        said = (
+            f"{_either(choice.shown or [])} clusters: the data do not decide. {number} are shown; give a number if you "
+        )
         said += f"know it ({option('n_clusters')})."
     elif first < last and (number == last or number == first > 2):
         said = f"{number} clusters are at the end of the range that was tried ({first} to {last}); there may be "

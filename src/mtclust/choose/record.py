@@ -87,25 +87,26 @@ class CouplingDecision(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NumberOfClusters(Record):
-    """A number of clusters that was left open; its parts are those of :class:`mtclust.selection.ClusterNumberChoice`.
+class ClusterNumberChoice(Record):
+    """A number of clusters that was chosen without labels (:func:`mtclust.selection.select_n_clusters`).
 
     Attributes
     ----------
     chosen : int
     reason : str
     gaps : dict
-        What every number that was tried explains beyond rows without clusters.
+        For every number that was tried, by how much, in logarithms, the variance left within clusters is below that of
+        rows without clusters; nan where there are too few rows.
     votes : dict
-        How often all rows and half-samples choose each number.
+        How often all rows and six half-samples choose each number.
     structure : {"clusters", "none"}
-        Whether clusters explain clearly more than in rows without clusters.
+        Whether the largest gap is clear, or no larger than chance makes it.
     shown : list of int or None
         The numbers that the data do not decide between; the number itself where they do.
 
     Examples
     --------
-    >>> NumberOfClusters(3, "3 separate best", {2: 0.1, 3: 0.4}).gaps[3]
+    >>> ClusterNumberChoice(3, "3 separate best", {2: 0.1, 3: 0.4}).gaps[3]
     0.4
     """
 
@@ -115,6 +116,16 @@ class NumberOfClusters(Record):
     votes: dict[Any, Any] | None = None
     structure: str | None = None
     shown: list[int] | None = None
+
+    @property
+    def n_clusters(self) -> int:
+        """The number that was chosen."""
+        return self.chosen
+
+    @property
+    def decided(self) -> bool:
+        """Whether the samples and the silhouette agree on the number."""
+        return self.shown in (None, [self.chosen])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,7 +175,7 @@ class Selection(Record):
         All that was tried: the one taken, then the others by falling score.
     coupling : CouplingDecision or None
         None for methods that do not decide.
-    n_clusters : NumberOfClusters or None
+    n_clusters : ClusterNumberChoice or None
         None where the number was given.
     n_components : int or None
         Features that DMTFC shares among the tasks.
@@ -194,7 +205,7 @@ class Selection(Record):
     reason: str | None = None
     candidates: list[Tried] | None = None
     coupling: CouplingDecision | None = None
-    n_clusters: NumberOfClusters | None = None
+    n_clusters: ClusterNumberChoice | None = None
     n_components: int | None = None
     features: str | None = None
     chosen_on: str | None = None
@@ -204,7 +215,7 @@ class Selection(Record):
     def of(cls, entries: Mapping[str, Any]) -> Selection:
         """The record of a dictionary, whose parts may be dictionaries themselves."""
         parts = dict(entries)
-        for name, kind in (("coupling", CouplingDecision), ("n_clusters", NumberOfClusters)):
+        for name, kind in (("coupling", CouplingDecision), ("n_clusters", ClusterNumberChoice)):
             if parts.get(name) is not None:
                 parts[name] = kind.of(parts[name])
         if isinstance(parts.get("candidates"), list):

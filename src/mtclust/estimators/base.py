@@ -24,7 +24,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mtclust.choose.number import CANDIDATES, ClusterNumberChoice, choose_n_clusters, warn_of_choice
+from mtclust.choose.number import CANDIDATES, choose_n_clusters, warn_of_choice
+from mtclust.choose.record import ClusterNumberChoice
 from mtclust.choose.settings import Input, Params, rows_by_task
 from mtclust.choose.views import is_wide
 from mtclust.core.coupling import COUPLINGS
@@ -193,7 +194,7 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             rng = generator_of(self.random_state)
             fitting = Fitting(params, given)
             fitting.solve(rng)
-            fitting.store(self, None if choice is None else choice.record)
+            fitting.store(self, choice)
         for entry in self.history_ if self.verbose else ():
             print(f"[{type(self).__name__}] {entry['stage']}, {entry['step']}: {entry['objective']:.6g}")
         return self
@@ -225,7 +226,7 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     def _clusters_per_task(self, index: TaskIndex, choice: ClusterNumberChoice | None) -> NDArray[np.int64]:
         """The number of clusters of every task from the one that was chosen, a number or a mapping task → number."""
         n = int(index.sizes.sum())
-        given: Any = self.n_clusters if choice is None else choice.n_clusters
+        given: Any = self.n_clusters if choice is None else choice.chosen
         if isinstance(given, Mapping):
             given = one_per_task("n_clusters", given, index.names)
             for name, value in zip(index.names.tolist(), given):

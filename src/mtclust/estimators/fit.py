@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mtclust.choose.choice import bounds_of_labels, constant_lambdas, modelled
 from mtclust.choose.coupling import decide_coupling
 from mtclust.choose.frames import moves_by_sums
-from mtclust.choose.record import CouplingDecision, NumberOfClusters, Selection
+from mtclust.choose.record import ClusterNumberChoice, CouplingDecision, Selection
 from mtclust.choose.settings import (
     EFFORT,
     LEAST_ROWS,
@@ -350,7 +350,7 @@ class Fitting:
 
     # -- the attributes ------------------------------------------------------------------------------------------------
 
-    def store(self, estimator: MultitaskClusterer, n_clusters: NumberOfClusters | None) -> None:
+    def store(self, estimator: MultitaskClusterer, n_clusters: ClusterNumberChoice | None) -> None:
         """Set the attributes of a fitted estimator; ``n_clusters`` says how their number was chosen, where it was."""
         index, bounds, settings, outcome = self.index, self.problem.bounds, self.settings, self.outcome
         # which of many equal namings the search ends in is chance
