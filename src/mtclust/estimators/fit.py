@@ -252,7 +252,7 @@ class Fitting:
             rough = replace(options, n_init=n_init, starts=options.n_init, tol=ROUGH * options.tol, polish=False)
             few = solve(problem.with_bounds(part), rough, rng)
         if self.form == "primal":
-            return self._carried(few, np.random.default_rng(0))  # what was chosen does not depend on random_state
+            return self._carried(few, rng)
         if settings.frame == "task":
             return few
         single = few.point  # the tasks alone keep the best labels that each has

@@ -34,8 +34,6 @@ _FIRST_ROWS = 6000
 _FIRST_POWER = 2 / 3
 #: rows near a boundary that are solved exactly, per row too many or too few, and at least
 _PER_MISFIT, _FEWEST = 3, 64
-#: where these were too few, the gap is widened by this factor
-_WIDER = 1.2
 #: the gap that sets them apart is estimated from this many rows
 _SAMPLED_GAPS = 4096
 
@@ -162,13 +160,10 @@ def settle(
         low, high = lower - decided, upper - decided  # below 0 where rows that are decided could leave
         if np.all(high >= 0) and np.maximum(low, 0).sum() <= len(before) <= high.sum():
             after, new_prices = exact_labels(costs, low, high, prices)
-            span = float(np.ptp(new_prices - prices))
-            if len(before) == n or span <= gap:
+            # where prices differ by more, they would move rows further from the boundary
+            if len(before) == n or np.ptp(new_prices - prices) <= gap:
                 return positions, before, after, new_prices
-            # those prices would move rows further from the boundary: take these in as well
-            gap = _WIDER * max(gap, span)
-        else:
-            gap = max(2 * gap, _gap_of_rank(gaps, n, 2 * len(before) + 1))
+        gap = max(2 * gap, _gap_of_rank(gaps, n, 2 * len(before) + 1))
 
 
 def first_gap(gaps: Array, counts: Integers, lower: Integers, upper: Integers) -> float:

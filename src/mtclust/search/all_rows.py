@@ -267,17 +267,12 @@ def scored_by(data: Data, offset: Array | None) -> Data:
 def rename(data: Data, point: Point, tasks: list[int], stage: str) -> None:
     """Rename the clusters of one task at a time where that lowers J: a matching of its b to what the others ask for."""
     fit = point.fit
-    renamed, blocks = False, fit.at.blocks
-    profits = fit.b.transpose(0, 2, 1) @ (fit.W - blocks @ fit.b)
-    as_they_are = np.all(profits <= np.einsum("icc->ic", profits)[:, :, None], axis=(1, 2))
+    renamed = False
     for i in tasks:
-        if (as_they_are[i] and not renamed) or fit.tasks[i].held is not None:  # every cluster has its name already
-            continue
-        b_i = fit.b[i]
-        asked_for = fit.W[i] - blocks[i] @ b_i
-        counts = fit.tasks[i].counts
+        b_i, counts = fit.b[i], fit.tasks[i].counts
+        asked_for = fit.W[i] - fit.at.blocks[i] @ b_i
         new_ids = best_relabelling(b_i.T @ asked_for, data.bounds, i, counts)
-        if np.array_equal(new_ids, np.arange(len(new_ids))):
+        if fit.tasks[i].held is not None or np.array_equal(new_ids, np.arange(len(new_ids))):
             continue
         b = fit.b.copy()
         b[i][:, new_ids] = b_i
