@@ -9,7 +9,8 @@ from mtclust.core.labels import label_codes
 from mtclust.relaxation.mixtures import conjugate, water_fill
 
 METHODS = ("relationship", "features")
-ALL = (*METHODS, "independent", "independent, unequal")
+#: Ω and D with λ₁ that differs by task have no closed form
+ALL = (*METHODS, "independent", "relationship, unequal", "features, unequal")
 
 
 def problem_of(method):

@@ -187,10 +187,20 @@ def test_single_task_labels_of_coupled_tasks_are_the_start():
     np.testing.assert_array_equal(result.single.labels, result.relaxation.start)
 
 
-@pytest.mark.parametrize("lambda1", [(0.0, 0.0), (0.02, 1.0)])
-def test_lambda1_of_zero_and_one_that_differs_by_task_are_refused(lambda1):
-    problem = small_problem("relationship", lambda1=lambda1).problem
-    with pytest.raises(ValueError, match="need one lambda1 > 0 for all tasks"):
+@pytest.mark.parametrize("method", METHODS[:2])
+def test_lambda1_may_differ_by_task(method):
+    n_clusters, sizes = ASYMMETRIC["three clusters"]
+    small = small_problem(method, sizes=sizes, n_clusters=n_clusters, lambda1=(0.02, 1.0))
+    optimum = reference_optimum(small, *hull(small.problem))
+    result = solve_cutting_plane(small.problem, EXACT, np.random.default_rng(0))
+    assert result.point.converged
+    assert result.point.value == pytest.approx(optimum, rel=1e-5)
+    assert result.relaxation.lower_bound <= optimum * (1 + 1e-7)
+
+
+def test_lambda1_of_zero_is_refused():
+    problem = small_problem("relationship", lambda1=(0.1, 0.0)).problem
+    with pytest.raises(ValueError, match="need lambda1 > 0 in all"):
         solve_cutting_plane(problem, EXACT, np.random.default_rng(0))
 
 

@@ -14,6 +14,7 @@ from mtclust.relaxation.mixtures import Pools, smallest_mixture, solve_mixture
 
 #: λ₁ that differs by task
 UNEQUAL = (0.02, 0.1, 1.0)
+COUPLED = [("relationship", None), ("relationship", UNEQUAL), ("features", None), ("features", UNEQUAL)]
 
 
 def solved(small, codes, accuracy=1e-9):
@@ -78,9 +79,7 @@ def test_gram_holds_the_products_of_all_labellings(method):
 
 
 @pytest.mark.parametrize("reduced", ["quadratic", "level"])
-@pytest.mark.parametrize(
-    ("method", "lambda1"), [("relationship", None), ("features", None), ("independent", None), ("independent", UNEQUAL)]
-)
+@pytest.mark.parametrize(("method", "lambda1"), [*COUPLED, ("independent", UNEQUAL)])
 def test_value_on_fixed_pools_equals_cvxpy(method, reduced, lambda1):
     """Φ itself, mixtures of random labellings: no oracle."""
     small = small_problem(method, task_sizes=(9, 7, 6), lambda1=lambda1)
@@ -151,10 +150,10 @@ def test_pools_grow_by_new_labellings_only_and_these_begin_without_weight():
     assert pools.add(label_codes(first, 3), mu) is None
 
 
-@pytest.mark.parametrize("method", ["relationship", "features"])
+@pytest.mark.parametrize(("method", "lambda1"), COUPLED)
 @pytest.mark.parametrize("seed", range(4))
-def test_value_of_fixed_labels_equals_cvxpy(method, seed):
-    small = small_problem(method, seed=seed, d=4, task_sizes=(9, 6, 5))
+def test_value_of_fixed_labels_equals_cvxpy(method, seed, lambda1):
+    small = small_problem(method, seed=seed, d=4, task_sizes=(9, 6, 5), lambda1=lambda1)
     codes = random_codes(small, np.random.default_rng(seed))
     solution = solved(small, codes)
     reference = reference_optimum(small, [codes[rows] for rows in small.parts], [])

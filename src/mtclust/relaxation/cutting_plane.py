@@ -188,10 +188,10 @@ def warn_if_collapsed(relaxation: Relaxation, init: Any) -> None:
 def solve_cutting_plane(problem: Problem, options: CuttingPlaneOptions, rng: np.random.Generator) -> Outcome:
     """Cutting planes from the start until the gap closes or ``max_cuts`` is reached."""
     coupling = problem.coupling
-    if coupling.learns and not problem.lambda1.min() == problem.lambda1.max() > 0:
+    if coupling.learns and not np.all(problem.lambda1 > 0):
         raise ValueError(
-            f"lambda1={problem.lambda1.tolist()}: cutting planes that learn a coupling need one lambda1 > 0 for all "
-            "tasks, as in the paper; at 0 the dual is not smooth."
+            f"lambda1={problem.lambda1.tolist()}: cutting planes that learn a coupling need lambda1 > 0 in all tasks; "
+            "without it the dual is not smooth."
         )
     labels = starting_labels(problem, options.init, rng)
     n_clusters, sizes = problem.n_clusters, np.diff(problem.offsets)

@@ -33,7 +33,9 @@ maximum is found by water-filling: Z has the eigenvectors of B and the eigenvalu
 .. math:: \omega_k = \big[(\sqrt{b_k\lambda_2/\nu} - \lambda_2)/\lambda_1\big]_+, \quad \sum_k\omega_k = 1.
 
 Equality holds at α = M(Z)Ỹ with the optimal Z. Nothing here depends on how α was found, so a bound that was computed
-from an inexact α is still a bound. All tasks have the same λ₁, as in the paper.
+from an inexact α is still a bound. Where λ₁ differs by task, tr(G(Z)B), for DMTFC Σ_i tr(G_i(D)B_i) with B_i the part
+of task i in B, is concave in Z but has no closed maximum; it is searched, and the tangent at the Z that was found is a
+bound from above.
 """
 
 from __future__ import annotations
@@ -59,6 +61,8 @@ from mtclust.core.coupling import (
 
 Array = NDArray[np.float64]
 
+#: share of I in the Z from which the maximum for unequal λ₁ is searched: directions without weight would get none
+_EVEN = 0.1
 #: a way to find Z is given up when a step leaves more than this share of the gap: the closed form for the dual ascent,
 #: and this for one that is sharper
 _WORTHWHILE = 0.5
@@ -114,22 +118,61 @@ def _of_relationship(coupling: Any, alpha: Array) -> tuple[float, Array, Array]:
     parts = [coupling.kernel[:, rows] @ alpha[rows] for rows in coupling.slices]
     starts = coupling.offsets[:-1]
     B = np.stack([np.add.reduceat(np.einsum("nc,nc->n", alpha, part), starts) for part in parts], axis=1)
-    b, U = sla.eigh(0.5 * (B + B.T))
-    omega, maximum = water_fill(b, coupling.lambda1[0], coupling.lambda2)
+    B = 0.5 * (B + B.T)
+    b, U = sla.eigh(B)
+    lambda1, lambda2, equal = coupling.lambda1, coupling.lambda2, not np.ptp(coupling.lambda1)
+    omega, maximum = water_fill(b, lambda1[0] if equal else lambda1.mean(), lambda2)
     Z = (U * omega) @ U.T
-    by_row = np.repeat(gain_matrix(Z, coupling.lambda1, coupling.lambda2), coupling.sizes, axis=0)
+    if not equal:
+        Z, maximum = _searched_maximum(B[None], Z, lambda1[None], lambda2)
+    by_row = np.repeat(gain_matrix(Z, lambda1, lambda2), coupling.sizes, axis=0)
     return maximum, sum((by_row[:, [k]] * part for k, part in enumerate(parts)), np.zeros_like(alpha)), Z
 
 
+def _searched_maximum(B: Array, Z: Array, lambda1: Array, lambda2: float) -> tuple[Array, float]:
+    """max_Z Σ_k tr(G_k(Z)B_k) for several λ₁: Z = RRᵀ/|R|², R by L-BFGS; the maximum from above, by the tangent at Z.
+
+    With T_k = (diag(λ₁ₖ)Z + λ₂I)⁻¹ the gradient is λ₂Σ_k T_kB_kT_kᵀ, and no Z of trace 1 is higher than its largest
+    eigenvalue. B and λ₁ have one row per G.
+    """
+    m, scale = len(Z), max(float(np.trace(B.sum(axis=0))), np.finfo(float).tiny)
+
+    def value_and_slope(Z: Array) -> tuple[float, Array]:
+        T = np.linalg.inv(lambda1[:, :, None] * Z + lambda2 * np.eye(m))
+        slope = (T @ B @ T.transpose(0, 2, 1)).sum(axis=0)
+        return float(np.sum((Z @ T) * B)) / scale, lambda2 * slope / scale
+
+    def negative(flat: Array) -> tuple[float, Array]:
+        R, square = flat.reshape(m, m), float(flat @ flat)
+        value, slope = value_and_slope(R @ R.T / square)
+        inner = float(np.sum(slope * (R @ R.T))) / square
+        return -value, (-2.0 / square * (slope @ R - inner * R)).ravel()
+
+    values, vectors = sla.eigh((1 - _EVEN) * Z + _EVEN / m * np.eye(m))
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    R = minimize(negative, root.ravel(), jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-12}).x
+    Z = R.reshape(m, m) @ R.reshape(m, m).T / float(R @ R)
+    value, slope = value_and_slope(Z)
+    return Z, scale * (value + float(sla.eigh(slope, eigvals_only=True)[-1]) - float(np.sum(slope * Z)))
+
+
 def _of_shared_features(coupling: Any, alpha: Array) -> tuple[float, Array, Array]:
-    Phi, C, lambda1, lambda2 = coupling.features.values, alpha.shape[1], coupling.lambda1[0], coupling.lambda2
+    Phi, C, lambda1, lambda2 = coupling.features.values, alpha.shape[1], coupling.lambda1, coupling.lambda2
+    equal = not np.ptp(lambda1)
     A = np.concatenate([Phi[rows].T @ alpha[rows] for rows in coupling.slices], axis=1)
     # B = AAᵀ has at most mC eigenvalues that are not zero; the others stay under water
     U, s, _ = sla.svd(A, full_matrices=False)
-    omega, maximum = water_fill(s**2, lambda1, lambda2)
-    models = (U * (omega / (lambda1 * omega + lambda2))) @ (U.T @ A)
+    omega, maximum = water_fill(s**2, lambda1[0] if equal else lambda1.mean(), lambda2)
+    inner, D = U.T @ A, (U * omega) @ U.T
+    models = (U * (omega / (lambda1[0] * omega + lambda2))) @ inner
+    if not equal:  # D needs no direction outside U: mirrored there, every B_i is the same
+        parts = inner.reshape(len(s), -1, C).transpose(1, 0, 2)
+        ridges = np.repeat(lambda1[:, None], len(s), axis=1)
+        Z, maximum = _searched_maximum(parts @ parts.transpose(0, 2, 1), np.diag(omega), ridges, lambda2)
+        models = U @ np.concatenate([gain_matrix(Z, ridge, lambda2) @ part for ridge, part in zip(lambda1, parts)], 1)
+        D = U @ Z @ U.T
     scores = np.concatenate([Phi[rows] @ models[:, i * C : (i + 1) * C] for i, rows in enumerate(coupling.slices)])
-    return maximum, scores, (U * omega) @ U.T
+    return maximum, scores, D
 
 
 def _of_independent(coupling: Any, alpha: Array) -> tuple[float, Array, Array]:
