@@ -20,7 +20,7 @@ help:
 	@echo "make demo   cluster real handwriting on 14 sheets: report, k-means beside it (no download)"
 	@echo "make quick  the tests that notice most mistakes (a minute)"
 	@echo "make test   run the tests"
-	@echo "make lint   ruff (style and security), mypy, known weaknesses of dependencies"
+	@echo "make lint   ruff (style and security), mypy, known vulnerabilities of dependencies"
 	@echo "make fuzz   property tests on many new cases, 20 000 of them from fit to a loaded copy (MTCLUST_FUZZ=1000000 for more)"
 	@echo "make kill   commands killed at many random moments (MTCLUST_KILLS=2000 for more)"
 	@echo "make test-lowest  the tests with the lowest versions of the dependencies"

@@ -1,4 +1,4 @@
-"""The audit of dependencies fails on known weaknesses, and says so where the database cannot be reached."""
+"""The audit of dependencies fails on known vulnerabilities, and says so where the database cannot be reached."""
 
 import importlib.util
 import json
@@ -36,12 +36,12 @@ def test_a_known_weakness_fails_and_is_named(audit):
     code, told = audit(json.dumps({"dependencies": [SOUND, WEAK, UNKNOWN]}))
     assert code == 1
     assert "weak 2.0: CVE-2023-47248, mended in 2.1" in told
-    assert "2 packages looked up, 1 unknown, 1 known weaknesses" in told
+    assert "2 packages looked up, 1 unknown, 1 known vulnerabilities" in told
 
 
 def test_sound_packages_pass(audit):
     assert audit(json.dumps({"dependencies": [SOUND]})) == (
-        0, "audit: 1 packages looked up, 0 unknown, 0 known weaknesses\n",
+        0, "audit: 1 packages looked up, 0 unknown, 0 known vulnerabilities\n",
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
-"""Look the installed dependencies up in the database of known weaknesses; part of ``make lint``.
+"""Look the installed dependencies up in the database of known vulnerabilities; part of ``make lint``.
 
-Fails where a dependency has a known weakness. Where the database cannot be reached nothing is known, which is said and
-is no failure: checks must work offline.
+Fails where a dependency has a known vulnerability. Where the database cannot be reached nothing is known, which is said
+and is no failure: checks must work offline.
 """
 
 import json
@@ -22,13 +22,17 @@ def main() -> int:
     # a package that the database does not know, or an index that cannot be asked, comes back as skipped
     known = [package for package in found if "skip_reason" not in package]
     if not known:
-        print("audit: the database of known weaknesses cannot be reached (offline?); dependencies were NOT checked.")
+        print(
+            "audit: the database of vulnerabilities cannot be reached (offline?); dependencies were NOT checked."
+        )
         return 0
     weak = [(package, weakness) for package in known for weakness in package["vulns"]]
     for package, weakness in weak:
         mended = ", ".join(weakness["fix_versions"]) or "no version yet"
         print(f"audit: {package['name']} {package['version']}: {weakness['id']}, mended in {mended}")
-    print(f"audit: {len(known)} packages looked up, {len(found) - len(known)} unknown, {len(weak)} known weaknesses")
+    print(
+        f"audit: {len(known)} packages looked up, {len(found) - len(known)} unknown, {len(weak)} known vulnerabilities"
+    )
     return 1 if weak else 0
 
 

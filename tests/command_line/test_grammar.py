@@ -176,13 +176,13 @@ def test_relaxed_labels_are_said_to_be():
 def test_sizes_and_smoothness_are_said_as_they_were_set(model):
     found = {what: (value, why) for what, value, why in choices(model)}
     assert found["cluster sizes"] == ("free", "they follow from the labels that were chosen")
-    assert found["smoothness"] == ("λ1 = λ2 = 0.0625", "a constant for this criterion and kernel")
+    assert found["regularisation"] == ("λ1 = λ2 = 0.0625", "a constant for this criterion and kernel")
     given = DMTRC(3, kernel="linear", sizes="balanced", lambda1=0.1, lambda2=0.2, random_state=0).fit(X, tasks=TASKS)
     found = {what: (value, why) for what, value, why in choices(given)}
     assert found["cluster sizes"] == ("'balanced'", "set by the user")
-    assert found["smoothness"] == ("λ1 = 0.1, λ2 = 0.2", "set by the user")
+    assert found["regularisation"] == ("λ1 = 0.1, λ2 = 0.2", "set by the user")
     by_task = DMTRC(3, kernel="linear", sizes=0.0, lambda1={0: 0.1, 1: 0.2, 2: 0.3}, random_state=0).fit(X, tasks=TASKS)
-    assert dict(entry[:2] for entry in choices(by_task))["smoothness"].startswith("λ1 by task (0.1 to 0.3), λ2 = ")
+    assert dict(entry[:2] for entry in choices(by_task))["regularisation"].startswith("λ1 by task (0.1 to 0.3), λ2 = ")
 
 
 @pytest.mark.parametrize(

@@ -378,7 +378,7 @@ def choices(model: MultitaskClusterer) -> list[tuple[str, str, str]]:
         value = f"λ1 by task ({min(first.values()):.3g} to {max(first.values()):.3g}), λ2 = {second}"
     else:
         value = f"λ1 = λ2 = {second}" if f"{first:.3g}" == second else f"λ1 = {first:.3g}, λ2 = {second}"
-    return [*found, ("smoothness", value, why)]
+    return [*found, ("regularisation", value, why)]
 
 
 class Caution(NamedTuple):

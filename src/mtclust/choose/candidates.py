@@ -98,7 +98,7 @@ def pooled(X: Array, n_clusters: int, said: Array, frame: str | None) -> list[Ca
     return [
         Candidate("k-means", frame, k_means(X, C)),
         Candidate("Gaussian mixture", frame, mixture(Y, E, C, start, one_shape=False)),
-        Candidate("Gaussian mixture of one shape", frame, mixture(Y, E, C, start, one_shape=True)),
+        Candidate("tied Gaussian mixture", frame, mixture(Y, E, C, start, one_shape=True)),
         Candidate("spectral clustering", frame, spectral(X, C)),
     ]
 

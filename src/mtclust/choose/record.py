@@ -170,7 +170,7 @@ class Selection(Record):
     width : float or None
         Of an RBF kernel, in mean distances between two rows of one task.
     reason : str or None
-        Why the kernel, the criterion and the centre were taken; None where they were given.
+        Why the labels were taken; None where nothing was open.
     candidates : list of Tried, or None
         All that was tried: the one taken, then the others by falling score.
     coupling : CouplingDecision or None

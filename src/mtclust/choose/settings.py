@@ -1,7 +1,7 @@
 """What the arguments of an estimator leave open, chosen in one place for every form of the data.
 
 Everything is chosen on few rows, held as kernel matrices: all of them where there are few, or else a sample that does
-not depend on chance. With nothing left open only the judge is made ready.
+not depend on chance.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 #: rows that settings are chosen on, and the fewest of a task
 ROWS, LEAST_ROWS = 600, 15
-#: candidates are searched with this share of ``n_init``
+#: candidates are searched with ``n_init`` divided by this
 EFFORT = 4
 
 

@@ -3,8 +3,7 @@
 In the own frame rows and features are centred within each task, so that a shift of a whole task changes nothing; in the
 common frame they are centred over all rows, and the tasks' levels tell which clusters a task lacks. RBF kernels have
 the width w · (mean distance between two rows of one task). Small sparse tables are treated as dense ones; large ones
-(more than ``LARGEST_DENSE`` cells) are not centred before distances are taken of them, and "auto" leaves them to the
-linear kernel.
+(more than ``LARGEST_DENSE`` cells) are not centred before distances are taken of them.
 """
 
 from __future__ import annotations

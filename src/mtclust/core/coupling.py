@@ -12,7 +12,7 @@ S_i = Φ_iᵀΦ_i and b_i = 2Φ_iᵀY_i/n_i the models solve
 .. math:: (G^{-1} \otimes I + \mathrm{blkdiag}(2S_i/n_i))\, W = b, \quad
           J = m\tfrac{C}{C-1} - \tfrac12\langle b, W\rangle
 
-so that what is factorised has either as many rows as there are rows (N × N) or as there are models (mr × mr). The first
+so that what is factorised is of the rows (N × N) or of the features of all tasks (mr × mr). The first
 serves where labels are exchanged one by one, of a kernel matrix (:class:`Conditioned`), the second where rows are only
 read in passes, of the Gram matrices 2S_i/n_i (m × r × r): it answers with models (:class:`Solver`).
 ``condition(Z)`` factorises for one Z, and from labels or models a coupling has the closed-form step of Z:
@@ -176,11 +176,7 @@ class Conditioned:
 
 
 class Solver:
-    """The models for one fixed coupling matrix, from the mr × mr factorisation, of rows that are not at hand.
-
-    An exchange of rows of a task changes J through ψ = √(2/n_i) φ Q_i^½ only, Q_i its block of the inverse. As it is
-    here every task stands alone, given Z: W_i = Q_i b_i.
-    """
+    """The models for one fixed coupling matrix from Gram matrices; here every task alone, given Z: W_i = Q_i b_i."""
 
     def __init__(self, Z: Any, blocks: Any) -> None:
         self.Z, self.blocks = Z, blocks  # Q_i of all tasks (m × r × r): their own blocks of the inverse
@@ -194,9 +190,10 @@ class BaseCoupling(ABC):
     """One way of coupling tasks.
 
     To add one, inherit this class, say what one Z makes of the rows, K_Z of a kernel matrix (``kernels``) and of the
-    models (``predictors``), or a system of Gram matrices (``solver``), and, if it learns Z, which one is best for given
-    models W (``closed_form``, of m × r × C) or for labels of all rows (``closed_form_of_rows``), and add a line to
-    :data:`COUPLINGS`; an estimator names it in ``_coupled_by``. One that learns Z but does not couple labels has a Z of
+    models (``predictors``), and a system of Gram matrices (``solver``), and, if it learns Z, which one is best for
+    models W (``closed_form``, of m × r × C) and for labels of all rows (``closed_form_of_rows``), and add a line to
+    :data:`COUPLINGS`; an estimator names it in ``_coupled_by``, and cutting planes need its maximum over Z as well
+    (:mod:`mtclust.relaxation.mixtures`). One that learns Z but does not couple labels has a Z of
     its features (r × r), which gives every task a kernel of its own, and under which tasks are clustered anew.
 
     ``rows`` are a kernel matrix (N × N), its eigen-features where ``of_features``, or Gram matrices 2S_i/n_i

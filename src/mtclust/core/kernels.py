@@ -69,7 +69,8 @@ def rbf(A: Any, B: Any, sigma: float | None) -> NDArray[np.float64]:
     return rbf_from_distances(squared_distances(A, B), sigma)
 
 
-#: kernels of rows by name; to add one, write a function of two tables of rows and σ, and a line here
+#: kernels of rows by name; to add one, write a function of two tables of rows and σ (None but for "rbf"), and a line
+#: here
 KERNELS: dict[str, Callable[[Any, Any, float | None], NDArray[np.float64]]] = {"linear": linear, "rbf": rbf}
 
 

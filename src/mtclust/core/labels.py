@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtclust.core.kernels import ROUNDING
 
-#: l of ``sizes="auto"``: sizes may differ by a fifth from balance with two clusters, more upwards with many
+#: l of ``sizes="auto"`` where J needs bounds: of 100 rows in two clusters each has 45 to 55
 AUTO_BALANCE = 0.1
 #: rows that every cluster of a task keeps under the size-neutral criterion
 LEAST_ROWS = 2

@@ -152,7 +152,7 @@ def build_model(origin: KernelOrigin, predictors: Array, present: NDArray[np.boo
     """Fold centring and scale into the coefficients.
 
     ``predictors`` (m × N × C) are coefficients on the centred, scaled kernel row
-    (:meth:`mtclust.core.coupling.Conditioned.predictors`), ``present`` (m × C) says which clusters a task has.
+    (:meth:`mtclust.core.coupling.BaseCoupling.predictors`), ``present`` (m × C) says which clusters a task has.
     """
     kernel, rows, centred = origin.kernel, origin.rows, origin.centred
     coefficients = predictors / centred.scale if centred.scale > 0 else np.zeros_like(predictors)

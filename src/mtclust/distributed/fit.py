@@ -88,7 +88,7 @@ def _check_possible(params: Params) -> None:
 
 
 def _fit_gathered(estimator: MultitaskClusterer, engine: Engine, X: Any, tasks: Any, lengths: list[int]) -> Any:
-    """So few rows that the search would be run on all of them anyway."""
+    """So few rows that they are fitted in memory."""
     da = require("dask.array", "dask")
     X, tasks = (engine.gather([item])[0] if hasattr(item, "__dask_graph__") else item for item in (X, tasks))
     estimator.fit(X, tasks=tasks)

@@ -1,7 +1,8 @@
 """One fit: from checked rows to the outcome of a search, and from there to the attributes of an estimator.
 
 Settings are chosen on few rows, held as kernel matrices (:mod:`mtclust.choose.settings`). Where these are all rows,
-what the choice has found is the outcome; or else its labels are carried to all rows, held as features.
+what the choice has found is the outcome, if sizes are open; with sizes given J is searched on them. Labels of a part
+are carried to all rows, held as features.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ class DMTRC(MultitaskClusterer):
         and zeros, says which these are.
     kernel : {"auto", "rbf", "linear", "precomputed"} or callable, default="auto"
         "auto" takes the linear kernel or an RBF kernel of width ½ or 1, whichever predicts the labels best for rows
-        that are left out, "rbf" one of the two widths; large sparse tables are left to the linear one.
+        that are left out, "rbf" one of the two widths; rows that spread over many directions, such as documents, are
+        left to the linear one.
         A callable ``kernel(A, B)`` returns the matrix of kernel values between the rows of A and B.
     width : "auto" or float, default="auto"
         σ of the RBF kernel in units of the mean distance between two rows of one task.
@@ -48,7 +49,8 @@ class DMTRC(MultitaskClusterer):
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
         Bounds on the cluster sizes: see :func:`mtclust.core.labels.parse_sizes`. "auto" leaves them free: one
         score picks the labels among those of standard methods, of the paper's J with equal sizes and of the
-        size-neutral criterion E (:mod:`mtclust.choose.choice`). All others mean J.
+        size-neutral criterion E (:mod:`mtclust.choose.choice`). All others mean J, as does "auto" with
+        ``fit_intercept=False`` or cutting planes, where it stands for l = 0.1.
     solver : {"exchange", "cutting-plane"}, default="exchange"
         Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
         whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.

@@ -1,13 +1,13 @@
 """What a fit keeps for later tasks and for files, and clustering a task that was not in ``fit``: ``fit_task``.
 
-With kernel matrices a fit keeps its rows, but no matrix between them; with explicit features moments and class vectors,
-no rows. A task that was not in the fit becomes the last of m + 1 tasks of a problem in which only its labels may
-change; the enlarged (m+1)×(m+1) coupling is found by the same descent. λ₂ is scaled by m/(m+1): with Ω shrunk by the
+With kernel matrices a fit keeps its rows, but no matrix between them; with explicit features moments and class vectors
+(and the landmarks of Nyström features). A task that was not in the fit becomes the last of m + 1 tasks of a problem in
+which only its labels may change; the enlarged (m+1)×(m+1) coupling is found by the same descent. λ₂ is scaled by m/(m+1): with Ω shrunk by the
 same factor the models of the known tasks stay what they were, and the new task begins as their equal.
 
 Rows fewer than the features they have fit any labels, so that neither criterion can tell which are right. A task with
-far fewer rows than the others borrows: its labels are predicted from those of all other tasks. In a common frame the
-one model labels rows of any task, aligned with the others where those are.
+far fewer rows than the others borrows, where the rows of these are kept: its labels are predicted from theirs. In a
+common frame the one model labels rows of any task, aligned with the others where those are.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def joined_bounds(known: SizeBounds, new: SizeBounds) -> SizeBounds:
 
 @dataclass(frozen=True)
 class FeatureKept:
-    """Of a fit with explicit features: no rows, only moments and class vectors of the tasks."""
+    """Of a fit with explicit features: moments and class vectors of the tasks, and of the rows only landmarks."""
 
     features: FeatureMap
     moments: Moments

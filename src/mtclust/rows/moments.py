@@ -108,7 +108,7 @@ class Moments:
     sizes: NDArray[np.int64]  # (m,)
     mean: Array  # μ_i (m × r), zeros without centring
     total: Array  # Σ φ over the rows of a task (m × r): zeros with centring
-    gram: Array  # S_i = Φ_iᵀΦ_i of the centred, scaled features (m × r × r); (m, 0, 0) where it is not formed
+    gram: Array  # S_i = Φ_iᵀΦ_i of the centred, scaled features (m × r × r)
     scale: float  # s; 0 where the rows of no task differ
     offset: Array | None = None  # added to the scores of every row of a task (m × C)
 

@@ -31,7 +31,7 @@ from mtclust.search.recipe import ROUGH
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: the passes end when a smaller share of the rows changes its label, or when J falls by less than this share of
+#: the passes end when a smaller share of the rows changes its label and J falls by less than this share of
 #: ``tol``: equal rows can trade places for ever without any gain
 FEW_CHANGES = 1e-3
 #: steps of the coupling between two passes, once the labels have settled and before
