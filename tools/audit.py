@@ -22,9 +22,7 @@ def main() -> int:
     # a package that the database does not know, or an index that cannot be asked, comes back as skipped
     known = [package for package in found if "skip_reason" not in package]
     if not known:
-        print(
-            "audit: the database of vulnerabilities cannot be reached (offline?); dependencies were NOT checked."
-        )
+        print("audit: the database of vulnerabilities cannot be reached (offline?); dependencies were NOT checked.")
         return 0
     weak = [(package, weakness) for package in known for weakness in package["vulns"]]
     for package, weakness in weak:

@@ -2,8 +2,9 @@
 
 With kernel matrices a fit keeps its rows, but no matrix between them; with explicit features moments and class vectors
 (and the landmarks of Nyström features). A task that was not in the fit becomes the last of m + 1 tasks of a problem in
-which only its labels may change; the enlarged (m+1)×(m+1) coupling is found by the same descent. λ₂ is scaled by m/(m+1): with Ω shrunk by the
-same factor the models of the known tasks stay what they were, and the new task begins as their equal.
+which only its labels may change; the enlarged (m+1)×(m+1) coupling is found by the same descent. λ₂ is scaled by
+m/(m+1): with Ω shrunk by the same factor the models of the known tasks stay what they were, and the new task begins as
+their equal.
 
 Rows fewer than the features they have fit any labels, so that neither criterion can tell which are right. A task with
 far fewer rows than the others borrows, where the rows of these are kept: its labels are predicted from theirs. In a
