@@ -202,6 +202,15 @@ def test_rows_without_clusters_keep_the_values_of_columns_in_tasks_and_their_ran
     assert not np.array_equal(without_clusters(X, offsets, 1), null)
 
 
+def test_rows_without_clusters_have_none():
+    """Where two columns tell the same two clusters apart, many rows are of neither."""
+    rows = np.repeat([[0.0, 0.0], [6.0, 6.0]], 100, axis=0) + np.random.default_rng(0).normal(size=(200, 2))
+    null = without_clusters(rows, np.array([0, 200]), 0)
+    neither = [int(np.sum((X[:, 0] > 3) != (X[:, 1] > 3))) for X in (rows, null)]
+    assert neither[0] < 5
+    assert neither[1] > 40
+
+
 def test_columns_that_depend_linearly_move_as_one():
     rng = np.random.default_rng(0)
     levels = np.eye(3)[rng.integers(0, 3, size=120)] * [1.0, 2.0, 5.0]

@@ -228,17 +228,6 @@ def without_clusters(rows: Array, offsets: Offsets, seed: int) -> Array:
     Within a task, the columns' normal scores G become HG for a random rotation H, which keeps GᵀG and makes rows
     Gaussian; the values of the columns then take the order of HG. Columns that depend on each other linearly, as the
     levels of a category do, move as one. A single column becomes Gaussian. Rows (n × d) are sorted by task.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> rows = np.repeat([[0.0, 0.0], [6.0, 6.0]], 100, axis=0) + rng.normal(size=(200, 2))
-    >>> null = without_clusters(rows, np.array([0, 200]), 0)
-    >>> np.array_equal(np.sort(null, axis=0), np.sort(rows, axis=0))
-    True
-    >>> [int(np.sum((X[:, 0] > 3) != (X[:, 1] > 3))) for X in (rows, null)]  # rows of neither cluster
-    [2, 56]
     """
     variables, weights = _variables(rows)
     result = np.empty_like(rows)

@@ -71,6 +71,24 @@ class DecisionModel:
         """Clusters of rows by a model of one task."""
         return np.asarray(self.scores(rows, np.zeros(rows.shape[0], dtype=np.int64)).argmax(axis=1), dtype=np.int64)
 
+    def offset_of(self, rows: Array, means: Array) -> Array:
+        """How far to move a task (d) so that its rows lie closest to the means (C × d) of their clusters.
+
+        Clusters and offset are found in turns, from where the task is, or from where its mean is that of the clusters.
+        """
+        centre, ends = means.mean(axis=0), []
+        for move in (np.zeros_like(centre), rows.mean(axis=0) - centre):
+            labels = None
+            for _ in range(20):  # labels may go round in circles
+                before, labels = labels, self.clusters(rows - move)
+                if before is not None and np.array_equal(before, labels):
+                    break
+                move = (rows - means[labels]).mean(axis=0)
+            distance = float(np.mean((rows - move - means[self.clusters(rows - move)]) ** 2))
+            # of two that are as good the nearer: the rows of one cluster would fit any
+            ends.append((distance * len(rows) + float(np.mean(move**2)), move))
+        return min(ends, key=itemgetter(0))[1]
+
     def shared_by(self, n_tasks: int, moves: Array | None = None) -> DecisionModel:
         """A model of one task as that of several, from whose rows ``moves`` (m × d) are taken off first."""
         model = replace(
@@ -113,27 +131,10 @@ class CommonKept:
         return (rows.toarray() if sp.issparse(rows) else rows) - self.moves[task_numbers]
 
     def model_of_new_task(self, rows: Any) -> DecisionModel:
-        """The one model for the rows of a new task: where tasks are aligned, for rows that are moved as those are.
-
-        The task is moved to where its rows lie closest to the means of the clusters that the model then puts them in:
-        from where it is, or from where its mean is that of the others, in turns.
-        """
+        """The one model for the rows of a new task: where tasks are aligned, for rows that are moved as those are."""
         if self.means is None:
             return self.model
-        rows = rows.toarray() if sp.issparse(rows) else rows
-        centre = self.means.mean(axis=0)
-        ends = []
-        for move in (np.zeros_like(centre), rows.mean(axis=0) - centre):
-            labels = None
-            for _ in range(20):  # labels may go round in circles
-                before, labels = labels, self.model.clusters(rows - move)
-                if before is not None and np.array_equal(before, labels):
-                    break
-                move = (rows - self.means[labels]).mean(axis=0)
-            distance = float(np.mean((rows - move - self.means[self.model.clusters(rows - move)]) ** 2))
-            # of two that are as good the nearer: the rows of one cluster would fit any
-            ends.append((distance * len(rows) + float(np.mean(move**2)), move))
-        return self.model.moved(min(ends, key=itemgetter(0))[1][None, :])
+        return self.model.moved(self.model.offset_of(rows.toarray() if sp.issparse(rows) else rows, self.means)[None])
 
 
 @dataclass(frozen=True)

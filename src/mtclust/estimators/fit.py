@@ -119,7 +119,7 @@ class Fitting:
     def _move_by_all_rows(self) -> None:
         """Offsets of tasks by all of their rows, in the clusters that the model of the sample puts them in.
 
-        A task that is not in the sample begins with the offset of its mean, and takes turns of labels and offset.
+        A task that is not in the sample begins where its rows lie closest to the means of their clusters.
         """
         settings, given = self.settings, self.given
         outcome, C, sampled = settings.outcome, int(given.clusters.max()), settings.seen.view.rows
@@ -134,10 +134,7 @@ class Fitting:
             means = z.T @ sampled / np.maximum(z.sum(axis=0), 1.0)[:, None]
             few = self._some_rows(others)
             for task, part in zip(others, few.index.slices()):
-                rows = _dense(few.rows[part])
-                moves[task] = rows.mean(axis=0) - sampled.mean(axis=0)
-                for _ in range(5):
-                    moves[task] = (rows - means[model.clusters(rows - moves[task])]).mean(axis=0)
+                moves[task] = model.offset_of(_dense(few.rows[part]), means)
         read = partial(_sums_in_clusters, model, moves, C)
         moves = moves_by_sums(*over_blocks(given.rows, self.index.task_numbers, read, added))
         self.settings = replace(settings, moves=moves)

@@ -35,7 +35,7 @@ from mtclust.core.validation import generator_of
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments
 from mtclust.rows.source import TableRows
-from mtclust.search.all_rows import AllRows, rows_at
+from mtclust.search.all_rows import AllRows
 from mtclust.search.problem import Method, Point, Problem, SearchOptions
 from mtclust.search.recipe import first_relationship
 from mtclust.util.system import one_blas_thread
@@ -160,10 +160,8 @@ class FeatureKept:
         ridge = self.lambda1.mean(keepdims=True), m * self.lambda2
         alone = AllRows(Data(source, new, bounds), "independent", *ridge, criterion=criterion)
         positions = [even_positions(len(table), 600)]  # of more rows so many are searched
-        few = rows_at(alone.data, positions)
-        Phi = few.moments.centred(0, few.source.take(0, np.arange(len(positions[0]))))
-        exact = Problem(Phi @ Phi.T, few.source.offsets, few.bounds, *ridge, "independent", criterion=criterion)
-        begun = alone.carried_labels(positions, exact.starts(options, rng)[0][0], np.ones((1, 1)))
+        start = alone.starts(positions, options.starts, int(rng.integers(2**31)))[0]
+        begun = alone.carried_labels(positions, start, np.ones((1, 1)))
         # rows of the known tasks are gone: they have none here
         offsets = np.append(np.zeros(m + 1, dtype=np.int64), len(table))
         shift = None if source.shift is None else np.vstack([np.zeros((m, source.n_features)), source.shift])

@@ -103,13 +103,7 @@ class CuttingPlaneOptions:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any] | None) -> CuttingPlaneOptions:
-        """Check what a user wrote into ``solver_options``.
-
-        Examples
-        --------
-        >>> CuttingPlaneOptions.from_dict({"max_cuts": 5}).max_cuts
-        5
-        """
+        """Check what a user wrote into ``solver_options``."""
         given, known = given or {}, [field.name for field in fields(cls)]
         unknown = sorted(set(given) - set(known))
         if unknown:
@@ -159,13 +153,7 @@ class Relaxation:
 
 
 def shrinkage(codes: Array) -> float:
-    """‖Ỹ‖/‖Y‖: 1 for integer labels, 0 where nothing is left of them.
-
-    Examples
-    --------
-    >>> shrinkage(np.array([[1.0, -0.5, -0.5], [0.25, 0.25, -0.5]])).__round__(3)
-    0.791
-    """
+    """‖Ỹ‖/‖Y‖: 1 for integer labels, 0 where nothing is left of them."""
     n, n_clusters = codes.shape
     return float(np.linalg.norm(codes) / np.sqrt(n * n_clusters / max(n_clusters - 1, 1)))
 

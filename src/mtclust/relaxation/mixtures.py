@@ -84,14 +84,6 @@ def water_fill(b: Array, lambda1: float, lambda2: float) -> tuple[Array, float]:
     """Maximise Σ b_k ω_k/(λ₁ω_k + λ₂) over ω ≥ 0, Σω = 1; returns ω and the maximum.
 
     With p eigenvalues above water, λ₁ω_k + λ₂ = t√b_k and t = (λ₁ + pλ₂)/Σ_{k≤p}√b_k: no search for ν is needed.
-
-    Examples
-    --------
-    >>> omega, value = water_fill(np.array([4.0, 1.0, 0.01]), lambda1=1.0, lambda2=1.0)
-    >>> omega, value
-    (array([1., 0., 0.]), 2.0)
-    >>> water_fill(np.array([4.0, 1.0, 0.01]), lambda1=4.0, lambda2=1.0)[0]
-    array([0.75, 0.25, 0.  ])
     """
     roots = np.sqrt(np.maximum(b, 0.0))
     order = np.argsort(-roots, kind="stable")
@@ -259,14 +251,7 @@ class Solution:
 
 
 def smallest_mixture(H: Array, groups: NDArray[np.int64], mu: Array) -> Array:
-    """Minimise ½μᵀHμ over weights that are at least 0 and sum to 1 within every group, by an active set from ``mu`` on.
-
-    Examples
-    --------
-    >>> H = np.array([[1.0, 0.0, -1.0], [0.0, 1.0, 1.0], [-1.0, 1.0, 9.0]])
-    >>> smallest_mixture(H, np.array([0, 0, 1]), np.array([0.5, 0.5, 1.0]))
-    array([1., 0., 1.])
-    """
+    """Minimise ½μᵀHμ over weights ≥ 0 that sum to 1 within every group, by an active set from ``mu`` on."""
     sums = sums_of(groups)  # Aμ = 1
     scale = float(np.mean(np.diag(H))) or 1.0
     P = H / scale + sums.T @ sums  # AᵀA adds a constant and makes P definite where H is along the simplices

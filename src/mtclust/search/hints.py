@@ -132,14 +132,6 @@ def linked_clusters(
 
     Scores (N × C) are −∞ where the task of a row does not have the cluster so far. Clusters that are known (−1
     elsewhere) are part of the result; a cluster holds at most ``most`` (m × C) linked rows of a task.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> scores = np.array([[1.0, 0.0], [0.6, 0.4], [0.9, 0.1]])
-    >>> links = Links(np.array([[0, 1]]), np.array([[1, 2]]))
-    >>> linked_clusters(links, scores, None).tolist()
-    [0, 0, 1]
     """
     rows, groups = links.groups()
     G, C = int(groups.max()) + 1, scores.shape[1]
