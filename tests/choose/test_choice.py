@@ -81,6 +81,7 @@ def test_labels_of_tasks_apart_are_taken_only_where_they_lead_clearly(question, 
         found = choose_labels(question, SearchOptions())
         assert found.tried[0].frame == frame
         assert found.outcome.problem.method == ("independent" if frame == "own" else found.seen.method)
+        assert choose_labels(replace(question, coupling_open=False), SearchOptions()).tried[0].frame == frame
     forced = choose_labels(replace(question, coupling_open=False), SearchOptions())
     assert forced.tried[0].frame == "own"
     assert forced.outcome.problem.method == "relationship"

@@ -96,12 +96,14 @@ def test_lengths_of_given_labels_are_those_of_the_densities_of_scipy():
     X, y = rows(SKEWED, shift=2.0)
     counts = np.array([np.bincount(y[task == TASKS], minlength=3) for task in range(3)]) + 0.5
     shares = counts / counts.sum(axis=1, keepdims=True)
+    cells, sizes = np.bincount(3 * TASKS + y), np.bincount(y)
     designs = {
-        "all": (np.eye(3)[y], 3), "aligned": (np.hstack([np.eye(3)[y], np.eye(3)[TASKS]]), 5),
-        "task": (np.eye(9)[3 * TASKS + y], 9),
+        "all": (np.eye(3)[y], sizes), "task": (np.eye(9)[3 * TASKS + y], cells),
+        "aligned": (np.hstack([np.eye(3)[y], np.eye(3)[TASKS]]), np.append(sizes, np.sort(np.bincount(TASKS))[:2])),
     }  # fmt: skip
-    for frame, (design, n_means) in designs.items():
+    for frame, (design, rows_of_means) in designs.items():
         apart = X - design @ np.linalg.lstsq(design, X, rcond=None)[0]
+        apart *= np.sqrt(360 / (360 - np.linalg.matrix_rank(design)))
         common = apart.T @ apart / 360
         length = -np.log(shares[TASKS, y]).sum()
         for c in range(3):
@@ -109,8 +111,26 @@ def test_lengths_of_given_labels_are_those_of_the_densities_of_scipy():
             covariance = (own.T @ own + 4 * common) / (len(own) + 4) + 1e-3 * np.trace(common) / 2 * np.eye(2)
             density = multivariate_normal(np.zeros(2), covariance).logpdf(own) + np.log(2 * np.pi)
             length -= density.sum()
-        expected = (length + 0.5 * (2 * n_means + 3 * 3) * np.log(360)) / 360
+        expected = (length + np.log(rows_of_means + 1).sum() + 0.5 * 3 * 3 * np.log(360)) / 360
         assert lengths(X, NO_ERRORS, TASKS, y, 3)[frame] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(("shift", "frame"), [(0.0, "all"), (1.0, "aligned")])
+@pytest.mark.parametrize(("n_tasks", "n_rows"), [(60, 8), (300, 6)])
+def test_offsets_of_many_small_tasks_are_found_and_none_are_made_up(n_tasks, n_rows, shift, frame):
+    rng = np.random.default_rng(n_tasks)
+    tasks, y = np.repeat(np.arange(n_tasks), n_rows), rng.integers(3, size=n_tasks * n_rows)
+    X = 2.5 * np.eye(8)[y] + shift * rng.normal(size=(n_tasks, 8))[tasks] + rng.normal(size=(len(y), 8))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UncoupledWarning)
+        assert DMTRC(3).fit(X, tasks=tasks).selection_.center == frame
+
+
+def test_as_many_means_as_rows_are_no_description():
+    X, tasks, y = np.random.default_rng(0).normal(size=(6, 2)), np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1] * 3)
+    found = lengths(X, NO_ERRORS, tasks, y, 2)
+    assert found["task"] == np.inf
+    assert np.isfinite([found["all"], found["aligned"]]).all()
 
 
 def test_a_column_of_two_values_does_not_make_a_description_short():
@@ -162,9 +182,8 @@ def test_normal_scores_have_no_long_tails():
 
 def test_rows_that_do_not_differ_and_single_rows_are_no_trouble():
     assert set(lengths(np.eye(3), np.zeros((3, 3)), np.arange(3), np.arange(3), 3)) == {"all", "aligned", "task"}
-    assert np.isfinite(
-        list(lengths(np.zeros((4, 1)), np.zeros((1, 1)), np.array([0, 0, 1, 1]), np.arange(4) % 2, 2).values())
-    ).all()
+    found = lengths(np.zeros((5, 1)), np.zeros((1, 1)), np.array([0, 0, 1, 1, 1]), np.arange(5) % 2, 2)
+    assert np.isfinite(list(found.values())).all()
     found = described(np.zeros((4, 1)), np.zeros((1, 1)), np.array([0, 0, 1, 1]), [np.arange(4) % 2], 2)
     assert found.shape == (4,)
 

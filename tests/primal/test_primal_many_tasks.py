@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.testing as npt
 import pytest
 
 from mtclust.choose.settings import sample_rows
@@ -82,6 +83,18 @@ def test_leading_eigenvectors_of_a_large_matrix_are_those_of_lapack(monkeypatch)
     values, vectors = kernels.largest_eigenvectors(matrix, 4, roughly=True)
     np.testing.assert_allclose(values, exact[0], rtol=1e-6)
     np.testing.assert_allclose(vectors @ vectors.T, exact[1] @ exact[1].T, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [101, 150, 300])
+@pytest.mark.parametrize("related", [1e-12, 1e-6, 1e-3])
+def test_leading_vectors_are_found_where_nearly_all_eigenvalues_are_equal(n, related):
+    """LAPACK leaves some of them out in silence when it is asked for a few."""
+    matrix = np.full((n, n), related / n)
+    matrix.flat[:: n + 1] = 1 / n
+    for k in (1, 2, 5, 20):
+        values, vectors = kernels.largest_eigenvectors(matrix, k)
+        assert vectors.shape == (n, k)
+        npt.assert_allclose(matrix @ vectors, vectors * values, atol=1e-12)
 
 
 def test_the_first_relationship_of_very_many_tasks_is_near_the_exact_one(monkeypatch):

@@ -219,7 +219,7 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     open_to_both = question.coupling_open and one_number
     apart = next((labels for tried, labels in ranked if tried.frame == "own"), None)
     together = next((k for k, (tried, _) in enumerate(ranked) if tried.frame != "own"), 0)
-    if open_to_both and ranked[0][0].score - ranked[together][0].score <= CLEAR_LEAD:
+    if one_number and ranked[0][0].score - ranked[together][0].score <= CLEAR_LEAD:
         ranked.insert(0, ranked.pop(together))
     best, labels = ranked[0]
     # the frame of the shortest description of the rows with these labels

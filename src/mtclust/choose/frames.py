@@ -6,8 +6,8 @@ A row x of task i in cluster c, with shares π_ic that differ by task:
 
 *One frame* ("all"): δ = 0, clusters lie in the same places in all tasks. *Aligned*: the same after each task is moved
 back by its δ_i. *Own frames* ("task"): tasks are moved, and every task has its clusters in places of its own. For given
-labels descriptions are compared by their length, −log likelihood + ½ log n for every number that they need; labels of
-aligned tasks are found by EM, with one Σ for all clusters.
+labels descriptions are compared by their length, −log likelihood + ½ log(n + 1) for every number that they need, where n
+counts the rows that it rests on; labels of aligned tasks are found by EM, with one Σ for all clusters.
 
 Columns of few values let Σ_c be nearly singular. What their values do not say of a normal variable is an error of known
 variance, whose covariance E is added to every Σ_c.
@@ -157,23 +157,27 @@ def lengths(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int) 
     code = -float(np.log((counts / counts.sum(axis=1, keepdims=True))[tasks, labels]).sum())
     held = np.flatnonzero(z.any(axis=0))
     sizes, members = z.sum(axis=0)[held], z[:, held]
-    designs: dict[Frame, tuple[Array, int]] = {"all": (members, len(held))}
+    designs: dict[Frame, tuple[Array, Array]] = {"all": (members, sizes)}
     if m > 1:
-        designs["aligned"] = np.hstack([members, B]), len(held) + m - 1
+        designs["aligned"] = np.hstack([members, B]), np.append(sizes, np.sort(B.sum(axis=0))[:-1])
         cells = indicators(tasks * C + labels, m * C)
         cells = cells[:, cells.any(axis=0)]
-        designs["task"] = cells, cells.shape[1]
+        designs["task"] = cells, cells.sum(axis=0)
     found: dict[Frame, float] = {}
-    for frame, (design, numbers) in designs.items():
+    for frame, (design, rows) in designs.items():
+        if frame != "all" and len(rows) >= n:  # as many means as rows fit whatever there is
+            found[frame] = np.inf
+            continue
         system = design.T @ design
         system.flat[:: len(system) + 1] += 1e-9 * n
         apart = Y - design @ np.linalg.solve(system, design.T @ Y)
+        apart *= np.sqrt(n / max(n - len(rows), 1))  # what means of few rows fit by chance is no gain
         common = apart.T @ apart / n
         scatter = (members.T @ (apart[:, :, None] * apart[:, None, :]).reshape(n, d * d)).reshape(-1, d, d)
         shrunk = (scatter + (d + 2) * common) / (sizes[:, None, None] + d + 2)
         shrunk += E + (_SMALLEST_VARIANCE * np.trace(common + E) / d + np.finfo(float).tiny) * np.eye(d)
         fit = np.trace(np.linalg.solve(shrunk, scatter + sizes[:, None, None] * E), axis1=1, axis2=2)
         length = code + 0.5 * float(np.sum(sizes * np.linalg.slogdet(shrunk)[1] + fit))
-        numbers = (numbers + C - len(held)) * d + C * d * (d + 1) // 2  # leaving a cluster empty saves nothing
-        found[frame] = (length + 0.5 * numbers * float(np.log(n))) / n
+        others = (C - len(held)) * d + C * d * (d + 1) // 2  # leaving a cluster empty saves nothing
+        found[frame] = (length + 0.5 * float(d * np.log(rows + 1).sum() + others * np.log(n))) / n
     return found

@@ -12,6 +12,7 @@ of it (:func:`eigen_features`). RBF: k(x, y) = exp(−|x − y|²/(2σ²)), σ =
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,9 +100,10 @@ def largest_eigenvectors(
             block = sla.qr(matrix @ block, mode="economic", check_finite=False)[0]
         values, turned = sla.eigh(block.T @ (matrix @ block))
         return values[-k:], (block @ turned)[:, -k:]
-    try:
+    vectors = np.empty((n, 0))
+    with suppress(sla.LinAlgError):
         values, vectors = sla.eigh(matrix, subset_by_index=(max(0, n - k), n - 1))
-    except sla.LinAlgError:  # many are equal, and LAPACK fails to find only some
+    if vectors.shape[1] < min(k, n):  # many are equal: LAPACK fails to find only some, or leaves some out in silence
         values, vectors = np.linalg.eigh(matrix)
     return values[-k:], vectors[:, -k:]
 
