@@ -6,8 +6,8 @@ A row x of task i in cluster c, with shares π_ic that differ by task:
 
 *One frame* ("all"): δ = 0, clusters lie in the same places in all tasks. *Aligned*: the same after each task is moved
 back by its δ_i. *Own frames* ("task"): tasks are moved, and every task has its clusters in places of its own. For given
-labels descriptions are compared by their length, −log likelihood + ½ log(n + 1) for every number that they need, where n
-counts the rows that it rests on; labels of aligned tasks are found by EM, with one Σ for all clusters.
+labels descriptions are compared by their length, −log likelihood + ½ log(n + 1) for every number that they need, n
+the rows that it rests on; labels of aligned tasks are found by EM, with one Σ for all clusters.
 
 Columns of few values let Σ_c be nearly singular. What their values do not say of a normal variable is an error of known
 variance, whose covariance E is added to every Σ_c.
