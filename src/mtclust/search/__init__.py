@@ -1,1 +1,1 @@
-"""The recipe, written once for every way to hold the rows: :func:`mtclust.search.recipe.solve`."""
+"""The search on kernel matrices of few rows (:func:`mtclust.search.recipe.solve`), and from its end on all rows."""
