@@ -1,1 +1,1 @@
-"""The search on kernel matrices of few rows (:func:`mtclust.search.recipe.solve`), and from its end on all rows."""
+"""The search on the kernel matrix of few rows (:func:`mtclust.search.recipe.solve`), and on all rows from its end."""
