@@ -1,4 +1,4 @@
-"""Imports go downwards only: every room of the library knows the rooms below it, never those above."""
+"""Imports go downwards only: every package of the library knows those below it, never those above."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ import pytest
 import mtclust
 
 ROOT = Path(mtclust.__file__).parent
-#: the rooms, lowest first; modules of the package itself that are not listed are the core
+#: packages and modules, lowest first; modules at the root that are not listed are the core
 ROOMS = {
     "util": 0,
     "core": 0,
@@ -22,9 +22,9 @@ ROOMS = {
     "distributed": 6,  # a source of rows, which asks an estimator to fit them
     "persistence": 7,
 }
-#: rooms above all of these, which nothing below may know
-ABOVE = ("app", "plotting", "datasets", "cli", "demo", "__main__")
-#: late imports of what lies above, for the sake of a public method: estimators save themselves and fit Dask collections
+#: above all of these: nothing below may know them, and they may know anything
+ABOVE = ("app", "plotting", "datasets", "__main__")
+#: a late import of what lies above, for the sake of a public method: estimators save themselves
 ALLOWED = {
     ("estimators.base", "persistence"),
 }

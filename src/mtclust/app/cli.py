@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_command(parser: argparse.ArgumentParser, arguments: Sequence[str] | None = None) -> int:
-    """Run what a parser reads and return the exit code; errors are told in one line."""
+    """Run what a parser reads and return the exit code; errors are reported in one line."""
     sys.stdout, sys.stderr = (stream or StringIO() for stream in (sys.stdout, sys.stderr))  # None: closed by the caller
     options = parser.parse_args(arguments)
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
@@ -220,7 +220,7 @@ def _add_fit(commands: Any) -> None:
     how.add_argument("--center", choices=("auto", "task", "all", "aligned"), help=_CENTER)
     stability = "cluster samples of the rows again to see what stays the same (default), or save the time"
     how.add_argument("--stability", action=argparse.BooleanOptionalAction, default=True, help=stability)
-    how.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random numbers (default 0)")
+    how.add_argument("--seed", type=int, default=0, metavar="N", help="seed, used where --sizes are given (default 0)")
 
     files = parser.add_argument_group("how files are read")
     files.add_argument("--decimal", choices=("point", "comma"), help="decimal mark; recognised by default")

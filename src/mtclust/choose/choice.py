@@ -1,8 +1,8 @@
 """The choice of labels where sizes are open, and of the kernel where they are given.
 
 1. cheap candidates: labels of standard methods in every frame (:mod:`mtclust.choose.candidates`)
-2. dear ones: the best of these descended under E, every task alone, and the paper's J with balanced sizes, which are
-   then released; labels stand undescended as well, for a descent can leave a right answer
+2. expensive ones: the best of these descended under E, every task alone, and the paper's J with balanced sizes, which
+   are then released; labels stand undescended as well, for a descent can leave a right answer
 3. one score (:mod:`mtclust.choose.judge`) picks the labels
 4. the frame is that of the shortest description of the rows with these labels (:mod:`mtclust.choose.frames`), the
    kernel the one that predicts them best for rows that are left out
@@ -272,7 +272,7 @@ def labellings(question: Question, options: SearchOptions) -> tuple[list[Candida
             begun = problem.point(start, problem.coupling.uncoupled())
             ends["E"] = problem.descend(begun, np.random.default_rng(0), rough.effort("from candidates"))
         lambdas = weighed.lambdas
-        if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
+        if lambdas is None and spec.kind != "linear":  # λ of one task, whatever their number: less detail
             lambdas = np.full(len(question.clusters), NARROW_RIDGE / 2), NARROW_RIDGE / 2
         outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, np.random.default_rng(0))
         ends["J"], ends["J released"] = outcome.point, released(outcome, rough, np.random.default_rng(0))

@@ -179,9 +179,9 @@ def choose_settings(
 
 
 def rows_by_task(params: Params, rows: Any, index: TaskIndex) -> TaskIndex:
-    """The tasks of rows, these in the order of their content; very many stay in their own where sizes are given.
+    """Index of the tasks, rows ordered by content unless sizes are given and there are more than 20 000.
 
-    Nothing but samples would depend on that order then.
+    Rows that are only known through a kernel stay as they came, too.
     """
     ordered = params.by_rows and (params.sizes_open or rows.shape[0] <= ORDERED)
     return index.by_content(rows) if ordered else index

@@ -91,7 +91,7 @@ class View:
     rows: Any
     offsets: NDArray[np.int64]
     order: NDArray[np.int64] | None = None  # rows of the input in sorted order
-    centre: bool = True  # False for the paper's letter: nothing is centred, and there is one frame
+    centre: bool = True  # False as in the paper: nothing is centred, and there is one frame
     columns: NDArray[np.int64] | None = None  # in which order they are summed over; as they come by default
     _seen: dict[str, KernelOrigin] = field(default_factory=dict, repr=False, init=False)
 

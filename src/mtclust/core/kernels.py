@@ -6,7 +6,8 @@ A model sees its data only through the centred and scaled kernel
 
 where φ̄_i is the mean of task i (0 with ``fit_intercept=False``) and s the mean diagonal over all rows, so that λ means
 the same on every data set. Kernels enter as in the paper's section 7: DMTRC needs K alone, DMTFC explicit features
-of it (:func:`eigen_features`). RBF: k(x, y) = exp(−|x − y|²/(2σ²)), σ = width × mean distance between two rows.
+of it (:func:`eigen_features`). RBF: k(x, y) = exp(−|x − y|²/(2σ²)), σ = width × mean distance between two rows of
+one task.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Kernel:
     """A kernel with its settings: ``kernel(A, B)`` is the matrix of k(a, b)."""
 
     kind: str  # a key of :data:`KERNELS`, "callable" or "precomputed"
-    sigma: float | None = None  # width of the RBF kernel, in the units of the data
+    sigma: float | None = None  # σ of the RBF kernel, in the units of the data
     # ``function(A, B)`` returns the matrix of kernel values between the rows of A and of B
     function: KernelFunction | None = None
 

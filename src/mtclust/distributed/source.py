@@ -1,7 +1,7 @@
 """Rows in chunks as a source for the primal form: every pass over them runs where they lie.
 
 A pass sends models and prices down. The chunks answer with cluster sizes and a sample of the gaps between the best and
-the second best cluster; then with the scores of the few rows whose gap is small enough to be undecided; then, told the
+the second best cluster; then with the scores of the few rows whose gap is small enough to be undecided; then, given the
 labels of these, with class sums. Rows and labels stay where they are; new ids of clusters are remembered here and
 applied wherever labels are read.
 """

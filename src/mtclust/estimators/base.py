@@ -442,7 +442,8 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             The rows of ``fit`` and their tasks, in the same order.
         n_refits : int, default=10
         share : float, default=0.5
-            Of the rows of every task that a refit sees; of more than 800 rows, as many as make 400.
+            Of the rows of every task that a refit sees; less where that makes more than 400 rows, but of every task at
+            least two rows per cluster.
         random_state : int, RandomState instance or None, default=0
 
         Returns

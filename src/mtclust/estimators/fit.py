@@ -80,7 +80,7 @@ class Fitting:
     def __init__(self, params: Params, given: Input) -> None:
         """Choose settings and build the problem in the form that suits the rows.
 
-        Kernel matrices ("dual"), if memory holds them, or features ("primal").
+        Kernel matrices ("dual") of up to 720 rows or where they are asked for or needed, else features ("primal").
         """
         self.params, self.given, self.index, self.options = params, given, given.index, params.options
         X, index, n = given.rows, given.index, given.rows.shape[0]
@@ -312,7 +312,7 @@ class Fitting:
         return Outcome(problem, point, alone, similarity, few)
 
     def _followed(self, problem: Any, begun: Point, rng: np.random.Generator) -> Point:
-        """All rows as the models of all rows have them, once: going on would leave what was chosen."""
+        """One pass over all rows: more would leave the labels that were chosen."""
         point: Point = problem.descend(begun, rng, self.options.effort("all rows", last=True, max_iter=1))
         point.converged = True
         return point

@@ -59,8 +59,9 @@ class DMTRC(MultitaskClusterer):
         number of rows, "auto" (default) takes the dual form up to 720 rows.
         For cutting planes: see :class:`mtclust.relaxation.cutting_plane.CuttingPlaneOptions`.
     n_components : int, optional
-        Number of Nyström features of the primal form; by default the columns of X for a linear kernel (up to 1000),
-        otherwise 2√n, at least 100 and at most 200. Without effect on the dual form, which is exact.
+        Number of features of the primal form; by default the columns of X for a linear kernel (up to 1000), 200
+        singular directions of wider sparse tables, otherwise 2√n Nyström features, at least 100 and at most 200, fewer
+        of more than 104 tasks. Without effect on the dual form, which is exact.
     fit_intercept : bool, default=True
         Centre the features within each task, which keeps differences between the tasks' means out of the models.
     n_init : int, default=8
@@ -203,7 +204,7 @@ class DMTFC(MultitaskClusterer):
     ----------
     {n_clusters kernel width lambda1 center}
     n_components : int, optional
-        Leading eigen-features of the kernel to use (kernel PCA); all by default.
+        Leading eigen-features of the kernel to use (kernel PCA), all by default; in the primal form as in DMTRC.
     {sizes solver solver_options fit_intercept n_init max_iter tol task_column random_state n_jobs verbose}
 
     Attributes

@@ -188,7 +188,7 @@ class NewTask:
     task_correlation_ : ndarray of shape (m + 1,) or None
         Correlation of the new task with every fitted task and, last, with itself.
     objective_ : float
-        Objective of all m + 1 tasks.
+        Objective of all m + 1 tasks; NaN where they share a frame.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """How far labels would stay the same with other rows: what refits on subsamples say.
 
-A refit is a fit: it sees some of the rows (and, of five tasks or more, some of the tasks), is told the number
+A refit is a fit: it sees some of the rows (and, of five tasks or more, some of the tasks), is given the number
 of clusters, the frame and the coupling, finds labels anew, and is compared with the fit:
 
 ======== =============================================================================================================
@@ -47,7 +47,7 @@ Labels = NDArray[np.int64]
 
 #: agreement below which clusters are not to be trusted
 DOUBTFUL = 0.7
-#: rows that a refit sees at most
+#: rows that a refit sees, unless two per cluster of each of its tasks are more
 MOST_ROWS = 400
 
 

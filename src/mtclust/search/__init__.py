@@ -1,1 +1,1 @@
-"""The recipe, written once for every way to hold the rows: :func:`mtclust.search.recipe.solve`."""
+"""The search on the kernel matrix of few rows (:func:`mtclust.search.recipe.solve`), and on all rows from its end."""

@@ -1,7 +1,7 @@
-"""The recipe: local search on the paper's original mixed-integer objective, whatever holds the rows.
+"""The recipe: local search on the paper's original mixed-integer objective, on kernel matrices.
 
 1. starts: every task alone, random labels along a path of λ; the best of every task is DSTC
-2. align the tasks by their class means; their similarity V is the first Ω. With different numbers of clusters this also
+2. match the tasks by their class means; their similarity V is the first Ω. With different numbers of clusters this also
    decides which clusters each task has
 3. descend in labels and coupling together
 4. DMTRC: groups of tasks that have little in common are searched one by one and descend together; then restarts, in
@@ -93,7 +93,7 @@ def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) ->
 def _with_ids_of(
     single: Point, problem: Problem, starts: list[list[Labels]]
 ) -> tuple[Problem, list[list[Labels]]]:  # fmt: skip
-    """Every task keeps the clusters that it has in the aligned labels; starts are renamed to agree with those."""
+    """Every task keeps the clusters that it has in the matched labels; starts are renamed to agree with those."""
     bounds = problem.bounds.fitted(single.fit.counts).fixed()
 
     def agreeing(labels: Labels, task: int) -> Labels:

@@ -1,1 +1,1 @@
-"""What every room may use: messages to users, and what the machine gives."""
+"""What every package may use: messages to users, and what the machine gives."""
