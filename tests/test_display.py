@@ -97,6 +97,10 @@ def titles(model):
 def test_a_search_that_was_stopped_is_cautioned():
     fitted = DMTRC(3, kernel="linear", **QUICK).fit(X, tasks=TASKS)
     fitted.converged_, fitted.n_iter_ = False, 40
+    text = "Not converged: The search was stopped after 40 rounds while the objective was still falling"
+    assert said(fitted) == [text + ". Raise max_iter or tol."]
+    fitted = DMTRC(3, kernel="linear", sizes="balanced", **QUICK).fit(X, tasks=TASKS)
+    fitted.converged_, fitted.n_iter_ = False, 40
     assert said(fitted) == [
         "Not converged: The search was stopped after 40 rounds while the objective was still falling; another seed may "
         "give noticeably different clusters. Raise max_iter or tol."

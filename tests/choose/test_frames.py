@@ -97,9 +97,10 @@ def test_lengths_of_given_labels_are_those_of_the_densities_of_scipy():
     counts = np.array([np.bincount(y[task == TASKS], minlength=3) for task in range(3)]) + 0.5
     shares = counts / counts.sum(axis=1, keepdims=True)
     cells, sizes = np.bincount(3 * TASKS + y), np.bincount(y)
+    offsets = np.append(sizes, np.sort(np.bincount(TASKS))[:2])
     designs = {
-        "all": (np.eye(3)[y], sizes), "task": (np.eye(9)[3 * TASKS + y], cells),
-        "aligned": (np.hstack([np.eye(3)[y], np.eye(3)[TASKS]]), np.append(sizes, np.sort(np.bincount(TASKS))[:2])),
+        "all": (np.eye(3)[y], sizes), "aligned": (np.hstack([np.eye(3)[y], np.eye(3)[TASKS]]), offsets),
+        "task": (np.eye(9)[3 * TASKS + y], np.append(offsets, np.sort(cells)[:4])),
     }  # fmt: skip
     for frame, (design, rows_of_means) in designs.items():
         apart = X - design @ np.linalg.lstsq(design, X, rcond=None)[0]

@@ -158,9 +158,13 @@ def test_clusters_of_one_task_are_named_from_19_rows_in_20(model):
 
 def test_a_user_of_the_command_line_reads_its_options(model):
     model.converged_ = False
-    assert said(model)["Not converged"].endswith("Raise max_iter or tol.")
+    assert said(model)["Not converged"].endswith("falling. Raise max_iter or tol.")
     with on_command_line():
-        assert said(model)["Not converged"].endswith("Try another --seed.")
+        assert said(model)["Not converged"].endswith("falling.")
+    drawn = DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(X, tasks=TASKS)
+    drawn.converged_ = False
+    with on_command_line():
+        assert said(drawn)["Not converged"].endswith("Try another --seed.")
 
 
 @pytest.mark.filterwarnings("ignore::mtclust.exceptions.DegenerateSolutionWarning")

@@ -416,11 +416,12 @@ def _of_search(model: MultitaskClusterer) -> Iterator[Caution]:
         text = "The labels are those of a convex relaxation; they depend on where it started and when it stopped. "
         yield Caution("Relaxed labels", text + 'Compare with solver="exchange".')
     elif not model.converged_:
-        text = (
-            f"The search was stopped after {model.n_iter_} rounds while the objective was still falling; another seed "
-            "may give noticeably different clusters. "
-        )
-        yield Caution("Not converged", text + advice("Raise max_iter or tol.", "Try another --seed."))
+        text = f"The search was stopped after {model.n_iter_} rounds while the objective was still falling"
+        if model.selection_.sizes == "free":  # nothing that decides on labels is random
+            yield Caution("Not converged", text + advice(". Raise max_iter or tol.", "."))
+        else:
+            text += "; another seed may give noticeably different clusters. "
+            yield Caution("Not converged", text + advice("Raise max_iter or tol.", "Try another --seed."))
 
 
 def _of_clusters(
