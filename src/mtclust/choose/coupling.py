@@ -59,8 +59,8 @@ def decide_coupling(
         reason = f"labels found in all tasks together score {than} those of every task alone ({together - apart:+z.2f})"
         reason = reason.replace("-", "−")
     else:
-        where, C = sample.positions_in(index), outcome.problem.bounds.n_clusters
-        both = np.stack([point.labels[where] for point in (outcome.point, outcome.single)]).astype(np.int64)
+        C = outcome.problem.bounds.n_clusters
+        both = np.stack([point.labels[sample.where] for point in (outcome.point, outcome.single)]).astype(np.int64)
         together, apart = Predictability(X, sample.index.task_numbers).of(both, C).mean(axis=(0, 2)).tolist()
         kept = apart - together <= LARGEST_LOSS
         reason = (

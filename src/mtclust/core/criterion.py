@@ -59,6 +59,12 @@ def indicators(labels: ArrayLike, n_clusters: int) -> Array:
     return (np.asarray(labels)[:, None] == np.arange(n_clusters)).astype(np.float64)
 
 
+def means_of_clusters(rows: Array, labels: ArrayLike, n_clusters: int) -> Array:
+    """Mean of the rows of every cluster (C × d), 0 of none."""
+    z = indicators(labels, n_clusters)
+    return np.asarray(z.T @ rows / np.maximum(z.sum(axis=0), 1.0)[:, None])
+
+
 def weights_of_sizes(counts: NDArray[np.int64], rows: ArrayLike) -> tuple[Array, Array]:
     """For clusters of so many rows: what each adds to E if predicted perfectly, and what a unit of ‖e‖² takes from it.
 

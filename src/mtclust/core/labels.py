@@ -119,10 +119,6 @@ class SizeBounds:
         lower[tasks, new_ids], upper[tasks, new_ids] = self.lower, self.upper
         return SizeBounds(lower, upper, self.movable)
 
-    def fixed(self) -> SizeBounds:
-        """The same bounds, not movable any more."""
-        return SizeBounds(self.lower, self.upper)
-
     def row(self, task: int, labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Lower and upper bounds of a task; if movable, with its clusters where these labels of the task have them."""
         if not self.movable:
@@ -130,10 +126,10 @@ class SizeBounds:
         here = self.restrict([task]).fitted(np.bincount(labels, minlength=self.n_clusters)[None])
         return here.lower[0], here.upper[0]
 
-    def fitted(self, counts: NDArray[np.int64]) -> SizeBounds:
+    def fitted(self, counts: NDArray[np.int64], fixed: bool = False) -> SizeBounds:
         """The bounds with each task's clusters where labels of these cluster sizes (m × C) have them, if movable.
 
-        Ids without rows stay as they are as far as possible.
+        Ids without rows stay as they are as far as possible; ``fixed`` bounds are not movable any more.
         """
         if not self.movable:
             return self
@@ -141,7 +137,7 @@ class SizeBounds:
         ids = np.argsort(np.where(counts > 0, 0, np.where(self.present, 1, 2)), axis=1, kind="stable")
         clusters, new_ids = np.argsort(~self.present, axis=1, kind="stable"), np.empty_like(ids)
         np.put_along_axis(new_ids, clusters, ids, axis=1)
-        return self.renamed(new_ids)
+        return replace(self.renamed(new_ids), movable=not fixed)
 
     def respects(self, task: int, counts: NDArray[np.int64]) -> bool:
         """Whether cluster sizes of a task lie within its bounds."""

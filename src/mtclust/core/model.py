@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
-from mtclust.core.criterion import SMALLEST_RESIDUAL, indicators
+from mtclust.core.criterion import SMALLEST_RESIDUAL
 from mtclust.core.kernels import CentredKernel, Kernel
 from mtclust.core.labels import SizeBounds
 
@@ -115,14 +115,6 @@ class CommonKept:
     bounds: SizeBounds  # of the fitted tasks
     moves: Array | None = None  # what is taken off the rows of the fitted tasks, where they are aligned (m × d)
     means: Array | None = None  # of the clusters then, to which a new task is moved (C × d)
-
-    @classmethod
-    def of(cls, model: DecisionModel, bounds: SizeBounds, moves: Array | None, rows: Array | None) -> CommonKept:
-        """With the means of the clusters of some rows, after they were moved."""
-        if rows is None:
-            return cls(model, bounds, moves)
-        z = indicators(model.clusters(rows), bounds.n_clusters)
-        return cls(model, bounds, moves, z.T @ rows / np.maximum(z.sum(axis=0), 1.0)[:, None])
 
     def in_frame(self, rows: Any, task_numbers: NDArray[np.int64]) -> Any:
         """Rows of the fitted tasks where the model compares them: moved, if tasks are aligned."""

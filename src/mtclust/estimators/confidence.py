@@ -59,13 +59,13 @@ def separation_by(model: MultitaskClusterer, X: Any, tasks: Any) -> float:
     rows, numbers = read_known_rows(model, X, tasks)
     index = rows_by_task(model._read_params(), rows, index_tasks(model.tasks_[numbers], rows.shape[0]))
     sample, labels = judged_rows(rows, index), model._model.scores(rows, numbers).argmax(axis=1)
-    return float(separation(model, sample, index.columns, labels[sample.order]).mean())
+    return float(separation(model, sample, labels[sample.order]).mean())
 
 
-def separation(model: MultitaskClusterer, sample: Sample, columns: Labels | None, labels: Labels) -> Array:
+def separation(model: MultitaskClusterer, sample: Sample, labels: Labels) -> Array:
     """How well every cluster is separated, in the frame of a model that has these tasks."""
     index, C = sample.index, model.n_clusters_
-    view = View(sample.rows, index.offsets, sample.order, columns=columns)
+    view = View(sample.rows, index.offsets, sample.order, columns=index.columns)
     question = Question(view, candidate_kernels(model.kernel, "auto"), np.full(index.n_tasks, C), "independent")
     tasks = np.searchsorted(model.tasks_, index.names)[index.task_numbers]
     question, places = question.of_tasks(index.task_order)

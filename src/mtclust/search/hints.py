@@ -44,12 +44,11 @@ def keep_known(
     """
     problem, point, offsets = outcome.problem, outcome.point, outcome.problem.offsets
     labels = np.asarray(point.labels, dtype=np.int64)
-    bounds = problem.bounds.fitted(point.fit.counts)
+    bounds = problem.bounds.fitted(point.fit.counts, fixed=True)
     names = np.tile(np.arange(bounds.n_clusters), (problem.n_tasks, 1))
     if free_names:
         names = names_after_known(labels, known, offsets, bounds)
-    bounds = bounds.renamed(names).fixed()
-    bounds = with_room(bounds, counts_by_task(known, offsets, bounds.n_clusters), np.diff(offsets))
+    bounds = with_room(bounds.renamed(names), counts_by_task(known, offsets, bounds.n_clusters), np.diff(offsets))
     problem = replace(problem.with_bounds(bounds), held=known >= 0)
     begun = [
         placed(names[i][labels[a:b]], known[a:b], bounds.lower[i], bounds.upper[i])
@@ -61,8 +60,8 @@ def keep_known(
     end.record("known rows", "labels")
     few = outcome.few
     if few is not None:
-        bounds = few.problem.bounds.fitted(few.point.fit.counts).renamed(names[few_tasks])
-        renamed = few.problem.with_bounds(bounds.fixed())
+        bounds = few.problem.bounds.fitted(few.point.fit.counts, fixed=True)
+        renamed = few.problem.with_bounds(bounds.renamed(names[few_tasks]))
         few = replace(few, problem=renamed, point=renamed.renamed(few.point, names[few_tasks]))
     return replace(outcome, problem=problem, point=end, few=few, named=True)
 

@@ -248,11 +248,10 @@ class Problem(Coupled):
 
     def point(self, labels: Labels, Z: Array) -> Point:
         """Evaluate labels under a coupling matrix."""
+        # which clusters a coupled task has was decided by their means; the objective confuses neighbours more often
+        counts = counts_by_task(labels, self.offsets, self.n_clusters)
+        bounds = self.bounds.fitted(counts, fixed=self.coupling.couples_labels)
         at = self.at(Z)
-        bounds = self.bounds.fitted(counts_by_task(labels, self.offsets, self.n_clusters))
-        if self.coupling.couples_labels:
-            # which clusters a task has was decided by their means; the objective confuses neighbours more often
-            bounds = bounds.fixed()
         return Point(Fit(labels.copy(), at, bounds), self.criterion.value(at, self.codes(labels)))
 
     def continued(self, point: Point, Z: Array) -> Point:
@@ -288,7 +287,7 @@ class Problem(Coupled):
         return class_mean_products(self.kernel, self.offsets, point.labels, self.n_clusters)
 
     def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
-        labels = np.concatenate([ids[own] for ids, own in zip(new_ids, self.labels_of(point))])
+        labels = new_ids[tasks_of_rows(self.offsets), point.labels]
         bounds = self.bounds.fitted(counts_by_task(labels, self.offsets, self.n_clusters))
         return replace(point, fit=Fit(labels, point.fit.at, bounds))
 
