@@ -27,6 +27,7 @@ from mtclust.choose.frames import Frame
 from mtclust.choose.judge import Judge
 from mtclust.choose.record import Tried
 from mtclust.choose.views import KernelSpec, View, is_wide
+from mtclust.core import Array, Labels
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
 from mtclust.core.hints import NO_HINTS, Hints
@@ -46,9 +47,6 @@ from mtclust.core.order import information, on_a_grid
 from mtclust.search.problem import Method, Point, Problem, SearchOptions
 from mtclust.search.recipe import LEADING, ROUGH, Outcome, first_relationship, solve
 from mtclust.util.messages import phase
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and for J with the others
 RIDGE, NARROW_RIDGE = 0.125, 2.0**-8

@@ -11,19 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mtclust.choose.judge import Predictability
 from mtclust.choose.record import CouplingDecision, Tried
 from mtclust.choose.settings import Sample
+from mtclust.core import Array
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import UncoupledWarning
 from mtclust.search.problem import SearchOptions
 from mtclust.search.recipe import Outcome, shrunk, uncoupled
 from mtclust.util.messages import warn_user
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: with sizes given, coupled labels are kept up to this loss of separation within tasks
 LARGEST_LOSS = 0.05

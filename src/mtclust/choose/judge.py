@@ -27,16 +27,13 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg as sla
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import entr
 
 from mtclust.choose import frames
+from mtclust.core import Array, Labels
 from mtclust.core.criterion import SMALLEST_RESIDUAL
 from mtclust.core.order import information
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: weight of every term in the score; those that ``make learn-judge`` learns gain nothing on tables that were left out
 WEIGHTS: dict[str, float] = {

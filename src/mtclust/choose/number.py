@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, ward
 from scipy.fft import dct
 from scipy.sparse.csgraph import connected_components
@@ -38,6 +37,7 @@ from sklearn.metrics import silhouette_score
 from mtclust.choose.frames import DIRECTIONS
 from mtclust.choose.record import ClusterNumberChoice
 from mtclust.choose.settings import LEAST_ROWS, Sample
+from mtclust.core import Array, Integers
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features
 from mtclust.core.labels import offsets_of
@@ -51,8 +51,7 @@ from mtclust.util.system import one_blas_thread
 if TYPE_CHECKING:
     from mtclust.estimators.base import MultitaskClusterer
 
-Array = NDArray[np.float64]
-Offsets = NDArray[np.int64]
+Offsets = Integers
 
 #: candidates when none are given
 CANDIDATES = range(2, 13)
@@ -206,7 +205,7 @@ def _frames(rows: Array, offsets: Offsets) -> list[Array]:
     return [centred @ np.linalg.eigh(centred.T @ centred)[1][:, -DIRECTIONS:] for centred in frames]
 
 
-def _clusters(X: Array, numbers: list[int]) -> Iterator[tuple[NDArray[np.int64], float]]:
+def _clusters(X: Array, numbers: list[int]) -> Iterator[tuple[Integers, float]]:
     """Labels of k-means from Ward's tree and W(C)/W(1), for every number C."""
     total, tree = max(float(np.sum(X**2)), np.finfo(float).tiny), ward(X)
     for C in numbers:
@@ -251,7 +250,7 @@ def without_clusters(rows: Array, offsets: Offsets, seed: int) -> Array:
     return result
 
 
-def _variables(rows: Array) -> tuple[list[NDArray[np.int64]], Array]:
+def _variables(rows: Array) -> tuple[list[Integers], Array]:
     """Groups of columns that depend on each other linearly, and weights that make one score of each group."""
     d = rows.shape[1]
     spread = rows.std(axis=0)

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from mtclust.choose.choice import Choice, Question, choose_kernel, choose_labels
 from mtclust.choose.views import View, candidate_kernels, is_wide
+from mtclust.core import Array
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.labels import offsets_of, one_per_task, same_for_all_clusters
 from mtclust.core.tasks import ORDERED, TaskIndex
 from mtclust.rows.source import MovedRows
 from mtclust.search.problem import Method, SearchOptions
-
-Array = NDArray[np.float64]
 
 #: rows that settings are chosen on, and the fewest of a task
 ROWS, LEAST_ROWS = 600, 15

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from mtclust.core import Array, Integers
 from mtclust.core.kernels import (
     KERNELS,
     Kernel,
@@ -28,8 +28,6 @@ from mtclust.core.kernels import (
 from mtclust.core.labels import tasks_of_rows
 from mtclust.core.model import KernelOrigin
 from mtclust.core.order import LARGEST_DENSE
-
-Array = NDArray[np.float64]
 
 #: rows that spread over more directions than this are far from each other by nearly the same distance, as texts are
 MANY_DIRECTIONS = 50
@@ -71,7 +69,7 @@ def is_wide(rows: Any) -> bool:
     return bool(sp.issparse(rows) and np.prod(rows.shape) > LARGEST_DENSE)
 
 
-def in_many_directions(rows: Any, offsets: NDArray[np.int64]) -> bool:
+def in_many_directions(rows: Any, offsets: Integers) -> bool:
     r"""Whether the variance within tasks is spread over many directions: (Σ_k s_k)²/Σ_k s_k² of its eigenvalues.
 
     Documents are, however they are stored: as weights of words, or of the leading directions of these.
@@ -89,10 +87,10 @@ class View:
     """Rows (N × d) sorted by task; the kernel matrix (N × N) where that is all there is."""
 
     rows: Any
-    offsets: NDArray[np.int64]
-    order: NDArray[np.int64] | None = None  # rows of the input in sorted order
+    offsets: Integers
+    order: Integers | None = None  # rows of the input in sorted order
     centre: bool = True  # False for the paper's letter: nothing is centred, and there is one frame
-    columns: NDArray[np.int64] | None = None  # in which order they are summed over; as they come by default
+    columns: Integers | None = None  # in which order they are summed over; as they come by default
     _seen: dict[str, KernelOrigin] = field(default_factory=dict, repr=False, init=False)
 
     def as_one_task(self, moves: Array | None = None) -> View:
@@ -158,7 +156,7 @@ class View:
         return squared, 1.0 if is_rounding(unit**2, 0.0) else unit
 
 
-def mean_distance_within(squared: Array, offsets: NDArray[np.int64]) -> float:
+def mean_distance_within(squared: Array, offsets: Integers) -> float:
     """Mean distance between two different rows of one task, over all such pairs; 0 where there are none."""
     total, pairs = 0.0, 0
     for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist()):

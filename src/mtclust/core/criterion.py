@@ -41,11 +41,9 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
+from mtclust.core import Array, Labels
 from mtclust.core.coupling import Conditioned, objective
 from mtclust.core.labels import code_scale, label_codes
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: weight of evenness: 1 is the paper's, 0 weighs every cluster alike
 GAMMA = 0.25

@@ -11,16 +11,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from mtclust.core import Labels
 from mtclust.core.assignment import assign
 from mtclust.core.labels import SizeBounds, left_over
 from mtclust.core.matching import best_relabelling, pair_counts
 from mtclust.core.tasks import plain_ids
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: the share of known rows or of pairs that a candidate has right weighs n/(n + this) beside its score, for n of them
 _ENOUGH = 60.0

@@ -30,10 +30,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
+from mtclust.core import Array
 from mtclust.core.kernels import ROUNDING
 from mtclust.core.labels import SizeBounds, counts_by_task, tasks_of_rows
-
-Array = NDArray[np.float64]
 
 #: with more tasks than this, whose class means are known in coordinates, pairs of tasks are not matched one by one
 _MANY_TASKS = 50

@@ -27,11 +27,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
+from mtclust.core import Array
 from mtclust.core.criterion import SMALLEST_RESIDUAL
 from mtclust.core.kernels import CentredKernel, Kernel
 from mtclust.core.labels import SizeBounds
-
-Array = NDArray[np.float64]
 
 #: rows scored at once, so that a kernel between many new and many old rows is never held whole
 _BLOCK = 1024

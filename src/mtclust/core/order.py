@@ -19,8 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from mtclust.core import Array, Integers
+
 Hashes = NDArray[np.uint64]
 
 #: frequencies by which statistics of a column become its weights; cells of a key in a standard deviation

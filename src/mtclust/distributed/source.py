@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.core import Array
 from mtclust.core.kernels import require_finite
 from mtclust.core.labels import counts_by_task, offsets_of
 from mtclust.core.matching import pair_counts
@@ -29,8 +30,6 @@ from mtclust.rows.passes import TaskLabels, first_gap, first_prices, gap_step, s
 from mtclust.rows.source import values_of
 from mtclust.util.messages import phase
 from mtclust.util.system import require
-
-Array = NDArray[np.float64]
 
 
 class ChunkedRows(RowSource):

@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -28,6 +27,7 @@ from mtclust.choose.number import CANDIDATES, choose_n_clusters, warn_of_choice
 from mtclust.choose.record import ClusterNumberChoice
 from mtclust.choose.settings import Input, Params, rows_by_task
 from mtclust.choose.views import is_wide
+from mtclust.core import Array, Integers
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints, check_sizes, read_known, read_links
 from mtclust.core.kernels import KERNELS
@@ -45,8 +45,6 @@ from mtclust.rows.features import LARGEST_TABLE
 from mtclust.search.problem import Method, SearchOptions
 from mtclust.util.messages import reporting, warn_user
 from mtclust.util.system import memory_named, one_blas_thread
-
-Array = NDArray[np.float64]
 
 
 def unchanged_on_failure(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -199,7 +197,7 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             print(f"[{type(self).__name__}] {entry['stage']}, {entry['step']}: {entry['objective']:.6g}")
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> NDArray[np.int64]:
+    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Integers:
         """Cluster the rows of all tasks and return ``labels_``; arguments as those of :meth:`fit`."""
         return self.fit(X, y, **fit_params).labels_
 
@@ -223,7 +221,7 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         warn_of_choice(choice)
         return choice
 
-    def _clusters_per_task(self, index: TaskIndex, choice: ClusterNumberChoice | None) -> NDArray[np.int64]:
+    def _clusters_per_task(self, index: TaskIndex, choice: ClusterNumberChoice | None) -> Integers:
         """The number of clusters of every task from the one that was chosen, a number or a mapping task → number."""
         n = int(index.sizes.sum())
         given: Any = self.n_clusters if choice is None else choice.chosen
@@ -327,7 +325,7 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             return scores_distributed(self, X, tasks)
         return self._model.scores(*read_known_rows(self, X, tasks))
 
-    def predict(self, X: Any, *, tasks: Any = None) -> NDArray[np.int64]:
+    def predict(self, X: Any, *, tasks: Any = None) -> Integers:
         """Cluster of every row: the one with the highest score.
 
         On the rows of ``fit`` this may differ from ``labels_``, which also obey the cluster sizes. A cluster that a
@@ -495,7 +493,7 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         save(self, path, extra=extra)
 
 
-def _read_counts(sample_weight: Any, n_rows: int) -> NDArray[np.int64]:
+def _read_counts(sample_weight: Any, n_rows: int) -> Integers:
     """How often every row counts."""
     weights = np.asarray(sample_weight)
     whole = weights.shape == (n_rows,) and weights.dtype.kind in "iufb" and np.all(weights == np.round(weights))
@@ -507,7 +505,7 @@ def _read_counts(sample_weight: Any, n_rows: int) -> NDArray[np.int64]:
     return weights.astype(np.int64)
 
 
-def _check_known(params: Params, given: Input, known: NDArray[np.int64]) -> None:
+def _check_known(params: Params, given: Input, known: Integers) -> None:
     """Refuse known rows that contradict the number of clusters or sizes that are given."""
     index, clusters, C = given.index, given.clusters, int(given.clusters.max())
     if known.max() >= C:

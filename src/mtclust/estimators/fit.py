@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.choose.choice import bounds_of_labels, constant_lambdas, modelled
@@ -33,6 +32,7 @@ from mtclust.choose.settings import (
     sample_rows,
 )
 from mtclust.choose.views import View, in_many_directions
+from mtclust.core import Array, Labels
 from mtclust.core.coupling import COUPLINGS, correlation
 from mtclust.core.criterion import CRITERIA, indicators, means_of_clusters
 from mtclust.core.kernels import KERNELS, Kernel
@@ -61,8 +61,6 @@ from mtclust.util.system import require_kernel_memory
 if TYPE_CHECKING:
     from mtclust.estimators.base import MultitaskClusterer
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: up to this many rows kernel matrices of all of them are used, if the form is left open
 _SMALL = 720

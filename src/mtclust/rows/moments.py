@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.core import Array
 from mtclust.core.kernels import is_rounding, require_finite
 from mtclust.core.labels import SizeBounds
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from mtclust.rows.passes import TaskLabels
     from mtclust.rows.source import LocalRows
 
-Array = NDArray[np.float64]
 
 #: bytes of a block: it stays in the cache between its scores and its class sums
 _BLOCK_BYTES = 2**19

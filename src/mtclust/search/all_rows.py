@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.core import Array, Labels
 from mtclust.core.coupling import COUPLINGS, Solver, objective
 from mtclust.core.criterion import PaperObjective
 from mtclust.core.labels import SizeBounds, code_scale, offsets_of, proportional
@@ -27,9 +28,6 @@ from mtclust.rows.passes import TaskLabels, prices_agree
 from mtclust.rows.source import LocalRows, TableRows
 from mtclust.search.problem import Coupled, Effort, Method, Point
 from mtclust.search.recipe import ROUGH
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: the passes end when a smaller share of the rows changes its label and J falls by less than this share of
 #: ``tol``: equal rows can trade places for ever without any gain

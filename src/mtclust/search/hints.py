@@ -11,17 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 
+from mtclust.core import Array, Integers, Labels
 from mtclust.core.hints import Hints, Links, placed
 from mtclust.core.labels import SizeBounds, counts_by_task, tasks_of_rows
 from mtclust.core.matching import pair_counts
 from mtclust.search.problem import SearchOptions
 from mtclust.search.recipe import Outcome
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: a name that clusters have in all tasks is given up in one for more than this many known rows of the task
 _COMMON_NAME = 1.5
@@ -102,7 +99,7 @@ def with_room(bounds: SizeBounds, counts: Labels, sizes: Labels) -> SizeBounds:
     return SizeBounds(np.where(crowded[:, None], 0, bounds.lower), np.maximum(bounds.upper, counts))
 
 
-def names_after_known(labels: Labels, known: Labels, offsets: NDArray[np.int64], bounds: SizeBounds) -> Labels:
+def names_after_known(labels: Labels, known: Labels, offsets: Integers, bounds: SizeBounds) -> Labels:
     """New ids (m × C) under which labels agree with most known rows.
 
     Clusters mean the same in all tasks, so that one naming serves all; a task departs from it where its own known rows

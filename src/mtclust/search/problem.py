@@ -18,6 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from mtclust.core import Array, Labels
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS, Conditioned
 from mtclust.core.criterion import PaperObjective
@@ -27,9 +28,6 @@ from mtclust.core.matching import class_mean_products, match_means
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model, left_out
 from mtclust.search.descent import ExactLabels, descend
 from mtclust.util.messages import counted
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: how tasks are coupled, a key of :data:`mtclust.core.coupling.COUPLINGS`: "relationship" (by Ω, DMTRC), "features"
 #: (by D, DMTFC) or "independent"

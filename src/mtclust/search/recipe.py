@@ -22,16 +22,13 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 
+from mtclust.core import Array, Labels
 from mtclust.core.kernels import EXACT_UP_TO, largest_eigenvectors
 from mtclust.core.labels import rows_of_tasks
 from mtclust.core.matching import best_relabelling, groups_of_tasks, pair_counts
 from mtclust.search.problem import Point, Problem, SearchOptions
 from mtclust.util.messages import counted, phase
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: smallest eigenvalue of the first Ω, relative to its largest possible (V has ones on its diagonal)
 _FIRST_EIGENVALUE = 0.02

@@ -40,12 +40,12 @@ from mtclust.app.tables.columns import (
 )
 from mtclust.app.tables.table import Table
 from mtclust.app.tables.values import MISSING, MOSTLY, Cells
+from mtclust.core import Array
 from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError
 from mtclust.util.messages import advice, how_many, listing, option
 from mtclust.util.system import pandas
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 #: version of the saved form
