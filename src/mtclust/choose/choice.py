@@ -251,7 +251,7 @@ def labellings(question: Question, options: SearchOptions) -> tuple[list[Candida
     judge = Judge(X, tasks, question.n_clusters, aligned)
     if several and not wanted & {"task", "own"}:  # tasks have no frames of their own
         return found, judge
-    score = judge.scores(np.stack([own.labels for own in found]))
+    score, _ = judge.of(np.stack([own.labels for own in found]))
     ranked = [found[k] for k in np.argsort(-score.round(6), kind="stable")]
     start = next(own.labels for own in ranked if own.frame in (None, "task", "own"))
     # what E makes of labels in every task alone, and what J finds, in tasks' own frames
@@ -300,10 +300,10 @@ def _judged(question: Question, judge: Judge, found: Sequence[Candidate]) -> lis
     for own in found:
         first.setdefault(own.labels.tobytes(), own)
     labels = np.stack([own.labels for own in first.values()])
-    hints = _HINTS * np.array([question.hints.agreement(own, question.n_clusters) for own in labels])
-    score, separation = judge.scores(labels) + hints, judge.terms(labels)["separation"]
+    score, terms = judge.of(labels)
+    score += _HINTS * np.array([question.hints.agreement(own, question.n_clusters) for own in labels])
     tried = [
-        Tried(own.method + IN_FRAME[own.frame], float(score[k]), float(separation[k]), own.frame)
+        Tried(own.method + IN_FRAME[own.frame], float(score[k]), float(terms["separation"][k]), own.frame)
         for k, own in enumerate(first.values())
     ]
     return [(tried[k], labels[k]) for k in np.argsort(-score.round(6), kind="stable")]

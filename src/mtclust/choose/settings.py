@@ -148,7 +148,8 @@ def choose_settings(
                 'center="aligned" also needs rows in place of a precomputed kernel. Use center="task".'
             )
         possible = possible if center == "auto" else (center,)
-    view = View(sample.rows, sample.index.offsets, sample.order, params.fit_intercept, index.columns)
+    columns = getattr(index.content, "columns", None)
+    view = View(sample.rows, sample.index.offsets, sample.order, params.fit_intercept, columns)
     question = Question(
         view, candidate_kernels(params.kernel, params.width, many), given.clusters[sample.tasks],
         params.method_of(sample.index.n_tasks),

@@ -148,18 +148,12 @@ class View:
     @cached_property
     def _distances(self) -> tuple[Array, float]:
         """Squared distances, and the mean distance between two rows of one task (1 where all are equal)."""
-        rows = self.centred_rows[0]
+        rows, total, pairs = self.centred_rows[0], 0.0, 0
         rows = rows if self.columns is None else rows[:, self.columns]
         squared = require_finite(squared_distances(rows, rows))
-        unit = mean_distance_within(squared, self.offsets)
+        for a, b in zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist()):
+            total += float(np.sqrt(squared[a:b, a:b]).sum())
+            pairs += (b - a) * (b - a - 1)
         # distances whose squares have no digits left count as none
+        unit = total / max(pairs, 1)
         return squared, 1.0 if is_rounding(unit**2, 0.0) else unit
-
-
-def mean_distance_within(squared: Array, offsets: Integers) -> float:
-    """Mean distance between two different rows of one task, over all such pairs; 0 where there are none."""
-    total, pairs = 0.0, 0
-    for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
-        total += float(np.sqrt(np.maximum(squared[a:b, a:b], 0.0)).sum())
-        pairs += (b - a) * (b - a - 1)
-    return total / pairs if pairs else 0.0

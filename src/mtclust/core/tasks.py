@@ -25,8 +25,6 @@ from mtclust.core.matching import best_relabelling, pair_counts
 from mtclust.core.order import Content, content_order, first_by_content
 from mtclust.util.messages import listing
 
-#: more tasks than this with fewer than two rows each, on average, are taken for ids of rows
-_FEW_TASKS = 20
 #: up to so many rows are put in the order of their content
 ORDERED = 20_000
 
@@ -55,11 +53,6 @@ class TaskIndex:
     def task_order(self) -> NDArray[np.int64]:
         """The tasks in the order that follows from their rows, where it is known, whatever they are called (m,)."""
         return np.arange(self.n_tasks) if self.content is None else np.asarray(self.content.tasks)
-
-    @property
-    def columns(self) -> NDArray[np.int64] | None:
-        """The columns in an order that follows from their content, where it is known (d,)."""
-        return None if self.content is None else self.content.columns
 
     def slices(self) -> list[slice]:
         """One slice of the sorted rows per task."""
@@ -190,17 +183,6 @@ def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
     # numpy sorts 16-bit numbers by radix, in linear time
     narrow = by_row.astype(np.uint16) if len(names) < 2**16 else by_row
     return TaskIndex(names, by_row, np.argsort(narrow, kind="stable").astype(integer), offsets, is_sorted)
-
-
-def refuse_rows_as_tasks(index: TaskIndex) -> None:
-    """Refuse very many tasks that hardly have more than a row each: an id of rows was given."""
-    n, m = int(index.offsets[-1]), index.n_tasks
-    if m > _FEW_TASKS and n < 2 * m:
-        raise ValueError(
-            f"tasks has {m} different ids for {n} rows, {int(np.sum(index.sizes == 1))} of them with one row only: "
-            "they name rows, not tasks. A task is a group of rows that is clustered together; give one id per group, "
-            "or leave tasks out if all rows are of one task."
-        )
 
 
 def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> NDArray[np.int64]:

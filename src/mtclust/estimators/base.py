@@ -33,7 +33,7 @@ from mtclust.core.hints import NO_HINTS, Hints, check_sizes, read_known, read_li
 from mtclust.core.kernels import KERNELS
 from mtclust.core.labels import SizeBounds, counts_by_task, neutral_bounds, one_per_task, parse_sizes
 from mtclust.core.model import probabilities
-from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks, task_ids
+from mtclust.core.tasks import TaskIndex, index_tasks, task_ids
 from mtclust.core.validation import check_index, check_input, check_spreads, generator_of, read_known_rows, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.confidence import outliers_of, separation, separation_by, store_by_row
@@ -45,6 +45,9 @@ from mtclust.rows.features import LARGEST_TABLE
 from mtclust.search.problem import Method, SearchOptions
 from mtclust.util.messages import reporting, warn_user
 from mtclust.util.system import memory_named, one_blas_thread
+
+#: more tasks than this with fewer than two rows each, on average, are taken for ids of rows
+_FEW_TASKS = 20
 
 
 def unchanged_on_failure(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -179,8 +182,14 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 
         ``rows`` is a table that numbers of rows index, ``hints`` are those of rows sorted by task.
         """
-        refuse_rows_as_tasks(index)
-        what = f"fit of {rows.shape[0]} rows in {index.n_tasks} tasks"
+        n, m = rows.shape[0], index.n_tasks
+        if m > _FEW_TASKS and n < 2 * m:
+            raise ValueError(
+                f"tasks has {m} different ids for {n} rows, {int(np.sum(index.sizes == 1))} of them with one row only: "
+                "they name rows, not tasks. A task is a group of rows that is clustered together; give one id per "
+                "group, or leave tasks out if all rows are of one task."
+            )
+        what = f"fit of {n} rows in {m} tasks"
         with one_blas_thread(), reporting(self), memory_named(what):
             choice = None
             if isinstance(self.n_clusters, str | range):

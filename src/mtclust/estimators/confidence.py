@@ -63,7 +63,7 @@ def separation_by(model: MultitaskClusterer, X: Any, tasks: Any) -> float:
 def separation(model: MultitaskClusterer, sample: Sample, labels: Labels) -> Array:
     """How well every cluster is separated, in the frame of a model that has these tasks."""
     index, C = sample.index, model.n_clusters_
-    view = View(sample.rows, index.offsets, sample.order, columns=index.columns)
+    view = View(sample.rows, index.offsets, sample.order, columns=getattr(index.content, "columns", None))
     question = Question(view, candidate_kernels(model.kernel, "auto"), np.full(index.n_tasks, C), "independent")
     tasks = np.searchsorted(model.tasks_, index.names)[index.task_numbers]
     question, places = question.of_tasks(index.task_order)
