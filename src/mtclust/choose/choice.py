@@ -301,7 +301,7 @@ def _judged(question: Question, judge: Judge, found: Sequence[Candidate]) -> lis
         first.setdefault(own.labels.tobytes(), own)
     labels = np.stack([own.labels for own in first.values()])
     score, terms = judge.of(labels)
-    score += _HINTS * np.array([question.hints.agreement(own, question.n_clusters) for own in labels])
+    score = score + _HINTS * np.array([question.hints.agreement(own, question.n_clusters) for own in labels])
     tried = [
         Tried(own.method + IN_FRAME[own.frame], float(score[k]), float(terms["separation"][k]), own.frame)
         for k, own in enumerate(first.values())

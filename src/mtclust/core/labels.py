@@ -63,8 +63,7 @@ def counts_by_task(labels: Any, offsets: NDArray[np.int64], n_clusters: int) -> 
     """Cluster sizes (m × C) of labels sorted by task, task i from ``offsets[i]`` on; those below 0 are unknown."""
     if not isinstance(labels, np.ndarray):  # a handle to labels that lie elsewhere
         return labels.counts_by_task(n_clusters)
-    parts = (labels[a:b] for a, b in zip(offsets[:-1], offsets[1:]))
-    return np.stack([np.bincount(part[part >= 0], minlength=n_clusters) for part in parts])
+    return np.stack([np.bincount(part[part >= 0], minlength=n_clusters) for part in np.split(labels, offsets[1:-1])])
 
 
 def balance_bounds(n_rows: int, n_clusters: int, l: float) -> tuple[int, int]:
