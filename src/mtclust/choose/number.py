@@ -51,7 +51,6 @@ from mtclust.util.system import one_blas_thread
 if TYPE_CHECKING:
     from mtclust.estimators.base import MultitaskClusterer
 
-Offsets = Integers
 
 #: candidates when none are given
 CANDIDATES = range(2, 13)
@@ -144,7 +143,7 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
         return _chosen(eigen_features(centred, LEADING).values, offsets, numbers)
 
 
-def _chosen(rows: Array, offsets: Offsets, numbers: list[int]) -> ClusterNumberChoice:
+def _chosen(rows: Array, offsets: Integers, numbers: list[int]) -> ClusterNumberChoice:
     """The choice for rows that are sorted by task."""
     possible = [C for C in numbers if len(rows) > 2 * C]
     gap = np.full(len(numbers), np.nan)
@@ -185,7 +184,7 @@ def in_words(
     return ClusterNumberChoice(number, reason, gaps, votes, structure, sorted(shown))
 
 
-def _gaps(rows: Array, offsets: Offsets, numbers: list[int], seeds: Iterable[int]) -> tuple[Array, Array]:
+def _gaps(rows: Array, offsets: Integers, numbers: list[int], seeds: Iterable[int]) -> tuple[Array, Array]:
     """The gap in every frame (row) for every number, and its spread over sets of rows without clusters."""
 
     def left_within(rows: Array) -> Array:
@@ -196,7 +195,7 @@ def _gaps(rows: Array, offsets: Offsets, numbers: list[int], seeds: Iterable[int
     return null.mean(axis=0) - left_within(rows), np.maximum(null.std(axis=0).mean(axis=1), _LEAST_SPREAD)
 
 
-def _frames(rows: Array, offsets: Offsets) -> list[Array]:
+def _frames(rows: Array, offsets: Integers) -> list[Array]:
     """Rows around the mean of all and, where there are several, around those of tasks, in their leading directions."""
     frames, sizes = [rows - rows.mean(axis=0)], np.diff(offsets)
     if len(sizes) > 1:
@@ -221,7 +220,7 @@ def _clusters(X: Array, numbers: list[int]) -> Iterator[tuple[Integers, float]]:
         yield labels, 1.0 - float(counts @ squares) / total
 
 
-def without_clusters(rows: Array, offsets: Offsets, seed: int) -> Array:
+def without_clusters(rows: Array, offsets: Integers, seed: int) -> Array:
     """Rows with the same values in every column of every task and the same rank correlations, but without clusters.
 
     Within a task, the columns' normal scores G become HG for a random rotation H, which keeps GᵀG and makes rows

@@ -282,14 +282,14 @@ class PaperObjective:
         """Of all tasks, from class sums and models; lower is better."""
         return objective(fit.b, fit.W)
 
-    def left_out_weights(self, fit: Any) -> tuple[Array, tuple[Array, Array] | None]:
+    def left_out_weights(self, fit: Any) -> tuple[Array, tuple[Array, Array]]:
         """Models (m × r × C) of the codes, and their ``decision_weights``."""
-        return fit.W, None
+        return fit.W, (np.ones(fit.counts.shape), np.zeros(fit.counts.shape))
 
-    def scoring(self, fit: Any) -> tuple[Array, Array | None]:
-        """Models (m × r × C) and constants (m × C; None for none) that score rows for the clusters."""
-        models, weights = self.left_out_weights(fit)
-        return (models, None) if weights is None else (models * weights[0][:, None, :], weights[1])
+    def scoring(self, fit: Any) -> tuple[Array, Array]:
+        """Models (m × r × C) and constants (m × C) that score rows for the clusters."""
+        models, (scale, offset) = self.left_out_weights(fit)
+        return models * scale[:, None, :], offset
 
     def starts_of_task(
         self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int
@@ -365,7 +365,7 @@ class SizeNeutral(PaperObjective):
         shares, explained = self.explained(fit)
         return -float(np.sum((4 * shares * (1 - shares)) ** GAMMA * explained))
 
-    def left_out_weights(self, fit: Any) -> tuple[Array, tuple[Array, Array] | None]:
+    def left_out_weights(self, fit: Any) -> tuple[Array, tuple[Array, Array]]:
         return fit.W / code_scale(fit.W.shape[2])[0], decision_weights(*self.explained(fit))
 
 

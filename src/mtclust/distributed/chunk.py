@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core import Array
+from mtclust.core import Array, Integers
 from mtclust.core.labels import offsets_of, tasks_of_rows
 from mtclust.core.order import Content, Hashes, joined, likely, over_blocks
 from mtclust.rows.features import FeatureMap
@@ -20,7 +20,7 @@ from mtclust.rows.moments import raw_sums
 from mtclust.rows.passes import scores_of
 from mtclust.rows.source import TableRows
 
-Positions = NDArray[np.int64]
+Positions = Integers
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from mtclust.choose.settings import Input, Params, rows_by_task
 from mtclust.choose.views import is_wide
 from mtclust.core import Array, Integers
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.hints import NO_HINTS, Hints, check_sizes, read_known, read_links
+from mtclust.core.hints import NO_HINTS, Hints, read_known, read_links
 from mtclust.core.kernels import KERNELS
 from mtclust.core.labels import SizeBounds, counts_by_task, neutral_bounds, one_per_task, parse_sizes
 from mtclust.core.model import probabilities
@@ -515,7 +515,7 @@ def _read_counts(sample_weight: Any, n_rows: int) -> Integers:
 
 
 def _check_known(params: Params, given: Input, known: Integers) -> None:
-    """Refuse known rows that contradict the number of clusters or sizes that are given."""
+    """Refuse known rows that no labels with the number of clusters and the sizes that are given can have."""
     index, clusters, C = given.index, given.clusters, int(given.clusters.max())
     if known.max() >= C:
         row = int(index.order[int(np.flatnonzero(known >= C)[0])])
@@ -528,4 +528,14 @@ def _check_known(params: Params, given: Input, known: Integers) -> None:
         bounds = SizeBounds(np.zeros_like(bounds.lower), bounds.upper, bounds.movable)
     else:
         bounds = parse_sizes(params.sizes, index.sizes, clusters, index.names)
-    check_sizes(counts_by_task(known, index.offsets, C), bounds, index.sizes, index.names.tolist())
+    for i, counts in enumerate(counts_by_task(known, index.offsets, C)):
+        n, lower, upper = index.sizes[i], bounds.lower[i], bounds.upper[i]
+        possible = np.all(counts <= upper) and np.maximum(counts, lower).sum() <= n
+        if bounds.movable:
+            possible = np.count_nonzero(counts) <= np.count_nonzero(upper)
+        if not possible:
+            raise ValueError(
+                f"known has {counts.tolist()} rows of the clusters in task {index.names.tolist()[i]!r}, but sizes and "
+                f"n_clusters ask for {lower.tolist()} to {upper.tolist()} of its {n} rows; change sizes or n_clusters, "
+                "or leave some of these rows unknown."
+            )

@@ -377,7 +377,7 @@ class Fitting:
         estimator.history_, estimator.n_iter_, estimator.converged_ = point.history, point.n_iter, point.converged
         features = None
         if self.form != "dual":
-            features = self.problem.features.described.format(self.problem.data.moments.n_features)
+            features = self.problem.features.described.format(self.problem.data.moments.mean.shape[1])
         coupling, m = COUPLINGS[self.params.method], index.n_tasks
         if coupling.couples_labels:
             Omega = point.Z if len(point.Z) == m else np.full((m, m), 1.0 / m)  # 11ᵀ/m: the tasks share one model

@@ -149,7 +149,7 @@ class FeatureKept:
         self, rows: Any, bounds: SizeBounds, options: SearchOptions, rng: np.random.Generator
     ) -> tuple[AllRows, list[Labels], Labels]:
         """As with kernel matrices; rows of the known tasks are gone, their labels are in the class vectors."""
-        m, criterion = self.moments.n_tasks, CRITERIA[self.criterion]()
+        m, criterion = len(self.moments.sizes), CRITERIA[self.criterion]()
         mean = None if self.features.centres is None else rows.mean(axis=0, keepdims=True)
         table = self.features(rows if mean is None else rows - mean)
         source = TableRows(table, np.array([0, len(table)]))

@@ -42,10 +42,6 @@ class Data:
     moments: Moments
     bounds: SizeBounds
 
-    @property
-    def n_tasks(self) -> int:
-        return self.moments.n_tasks
-
     def projected(self, raw: NDArray[Any]) -> NDArray[Any]:
         """Raw rows k, or sums of them, as z."""
         return raw if self.source.projection is None else raw @ self.source.projection
@@ -111,14 +107,6 @@ class Moments:
     gram: Array  # S_i = Φ_iᵀΦ_i of the centred, scaled features (m × r × r)
     scale: float  # s; 0 where the rows of no task differ
     offset: Array | None = None  # added to the scores of every row of a task (m × C)
-
-    @property
-    def n_tasks(self) -> int:
-        return len(self.sizes)
-
-    @property
-    def n_features(self) -> int:
-        return self.mean.shape[1]
 
     @property
     def root_scale(self) -> float:
