@@ -48,7 +48,6 @@ class Params:
     solver_options: dict[str, Any] | None
     n_components: int | None
     fit_intercept: bool
-    random_state: Any
     method: Method
     form: str
     options: SearchOptions

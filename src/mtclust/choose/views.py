@@ -57,10 +57,8 @@ def candidate_kernels(kernel: Any, width: Any, many_directions: bool = False) ->
         return (KernelSpec("callable", function=kernel),)
     widths = WIDTHS if width == "auto" else (float(width),)
     narrow = tuple(KernelSpec("rbf", w) for w in widths)
-    if kernel == "auto" and many_directions:
-        return (KernelSpec("linear"),)
     if kernel == "auto":
-        return (KernelSpec("linear"), *narrow)
+        return (KernelSpec("linear"), *(() if many_directions else narrow))
     return narrow if kernel == "rbf" else (KernelSpec(kernel),)
 
 

@@ -39,13 +39,7 @@ import scipy.linalg as sla
 from scipy.linalg import lapack
 
 from mtclust.core import Array, Integers
-from mtclust.core.kernels import (
-    EXACT_UP_TO,
-    ROUNDING,
-    EigenFeatures,
-    inverse_of_factor,
-    largest_eigenvectors,
-)
+from mtclust.core.kernels import EXACT_UP_TO, ROUNDING, EigenFeatures, inverse_of_factor, largest_eigenvectors
 
 #: share of the mean eigenvalue added to S before its root: an eigenvalue that is zero would stay zero for ever
 REVIVAL = 1e-8
