@@ -41,7 +41,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
-from mtclust.core import Array, Labels
+from mtclust.core import Array, Integers, Labels
 from mtclust.core.coupling import Conditioned, objective
 from mtclust.core.labels import code_scale, label_codes
 
@@ -63,7 +63,7 @@ def means_of_clusters(rows: Array, labels: ArrayLike, n_clusters: int) -> Array:
     return np.asarray(z.T @ rows / np.maximum(z.sum(axis=0), 1.0)[:, None])
 
 
-def weights_of_sizes(counts: NDArray[np.int64], rows: ArrayLike) -> tuple[Array, Array]:
+def weights_of_sizes(counts: Integers, rows: ArrayLike) -> tuple[Array, Array]:
     """For clusters of so many rows: what each adds to E if predicted perfectly, and what a unit of ‖e‖² takes from it.
 
     Both are 0 for a cluster that is empty or fills the task: there is nothing to predict.
@@ -119,7 +119,7 @@ def ridge_inverses(kernel: Array, ridges: Array) -> list[Array]:
     return [0.5 * (M + M.T) for M in inverses]
 
 
-def partition_key(labels: NDArray[np.int64], n_clusters: int) -> bytes:
+def partition_key(labels: Integers, n_clusters: int) -> bytes:
     """The same for labellings that differ only by the names of the clusters."""
     order = np.full(n_clusters, n_clusters)
     clusters, first = np.unique(labels, return_index=True)
