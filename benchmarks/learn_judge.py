@@ -72,7 +72,7 @@ def describe_problem(X: Floats, tasks: Ints, C: int) -> tuple[list[str], Ints, d
     )  # fmt: skip
     found, judge = choice.labellings(question, SearchOptions())
     labels = np.stack([own.labels for own in found])
-    return [f"{own.frame}: {own.method}" for own in found], labels, judge.terms(labels)
+    return [f"{own.frame}: {own.method}" for own in found], labels, judge.of(labels)[1]
 
 
 def described(problem: Problem) -> Described:

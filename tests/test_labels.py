@@ -162,7 +162,7 @@ def test_a_part_of_the_tasks_keeps_its_bounds_and_whether_they_move():
     assert part.upper.tolist() == [[2, 0, 0], [2, 2, 0]]
     assert part.lower.tolist() == part.upper.tolist()
     assert part.movable
-    assert not part.fixed().movable
+    assert not part.fitted(part.lower, fixed=True).movable
 
 
 def test_codes_of_one_cluster_are_ones():

@@ -197,7 +197,7 @@ def test_a_sample_knows_where_its_rows_and_tasks_are():
     np.testing.assert_array_equal(sample.rows, X[sample.order])
     np.testing.assert_array_equal(np.repeat([0, 1, 2], 15), tasks[sample.order])
     np.testing.assert_array_equal(sample.index.task_order, index.task_order)
-    np.testing.assert_array_equal(X[index.order[sample.positions_in(index)]], sample.rows)
+    np.testing.assert_array_equal(X[index.order[sample.where]], sample.rows)
     assert not sample.complete
     assert Sample.of(X, index).complete
 

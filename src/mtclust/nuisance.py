@@ -10,17 +10,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.linalg import pinv
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from mtclust.core import Array
 from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.util.messages import warn_user
-
-Array = NDArray[np.float64]
 
 
 def _read_nuisance(nuisance: Any, n_samples: int) -> Array:

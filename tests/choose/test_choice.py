@@ -66,7 +66,7 @@ def test_known_rows_speak_for_the_labels_that_keep_them(question, monkeypatch):
     right, wrong = np.tile(np.arange(3), 30), np.repeat(np.tile(np.arange(3), 3), 10)
     found = [Candidate("right", "all", right), Candidate("wrong", "all", wrong)]
     monkeypatch.setattr(choice, "labellings", lambda *given: (found, Judge(question.X, question.tasks, 3)))
-    monkeypatch.setattr(Judge, "scores", lambda self, labels: np.array([0.0, 0.3]))
+    monkeypatch.setattr(Judge, "of", lambda self, labels: (np.array([0.0, 0.3]), {"separation": np.zeros(2)}))
     assert choose_labels(question, SearchOptions()).tried[0].name == "wrong of all rows"
     known = replace(question, hints=Hints(known=right))
     assert choose_labels(known, SearchOptions()).tried[0].name == "right of all rows"
@@ -77,7 +77,8 @@ def test_labels_of_tasks_apart_are_taken_only_where_they_lead_clearly(question, 
     labels = [Candidate("x", "all", together), Candidate("y", "own", apart)]
     monkeypatch.setattr(choice, "labellings", lambda *given: (labels, Judge(question.X, question.tasks, 3)))
     for lead, frame in ((choice.CLEAR_LEAD / 2, "all"), (2 * choice.CLEAR_LEAD, "own")):
-        monkeypatch.setattr(Judge, "scores", lambda self, labels, lead=lead: np.array([0.0, lead]))
+        judged = np.array([0.0, lead]), {"separation": np.zeros(2)}
+        monkeypatch.setattr(Judge, "of", lambda self, labels, judged=judged: judged)
         found = choose_labels(question, SearchOptions())
         assert found.tried[0].frame == frame
         assert found.outcome.problem.method == ("independent" if frame == "own" else found.seen.method)
@@ -91,7 +92,8 @@ def test_the_candidate_that_was_taken_comes_first(question, monkeypatch):
     apart = np.repeat(np.tile(np.arange(3), 3), 10)
     labels = [Candidate("x", "task", np.tile(np.arange(3), 30)), Candidate("y", "own", apart)]
     monkeypatch.setattr(choice, "labellings", lambda *given: (labels, Judge(question.X, question.tasks, 3)))
-    monkeypatch.setattr(Judge, "scores", lambda self, labels: np.array([0.0, choice.CLEAR_LEAD / 2]))
+    judged = np.array([0.0, choice.CLEAR_LEAD / 2]), {"separation": np.zeros(2)}
+    monkeypatch.setattr(Judge, "of", lambda self, labels: judged)
     selection = DMTRC(3, kernel="linear", center="task").fit(question.X, tasks=question.tasks).selection_
     assert [tried.frame for tried in selection.candidates] == ["task", "own"]
     assert selection.reason.startswith(

@@ -30,7 +30,7 @@ def thirds(X, tasks):
 
 def test_unequal_clusters_that_are_there_score_above_equal_ones_that_are_not():
     X, y, tasks = blobs([(0.8, 0.15, 0.05)] * 3)
-    right, wrong = Judge(X, tasks, 3).scores(np.stack([y, thirds(X, tasks)]))
+    right, wrong = Judge(X, tasks, 3).of(np.stack([y, thirds(X, tasks)]))[0]
     assert right > wrong + 0.3
     assert Predictability(X, tasks).by_cluster(y, 3).mean() > 0.6
 
@@ -46,10 +46,10 @@ def test_within_tasks_shifts_scale_and_names_of_clusters_change_nothing():
 def test_terms_of_several_labellings_are_those_of_each_alone():
     X, y, tasks = blobs([(0.5, 0.3, 0.2), (0.2, 0.4, 0.4)])
     labels = np.stack([y, thirds(X, tasks), np.random.default_rng(0).integers(3, size=len(y))])
-    together = Judge(X, tasks, 3, X + tasks[:, None]).terms(labels)
+    together = Judge(X, tasks, 3, X + tasks[:, None]).of(labels)[1]
     assert set(together) == set(judge.WEIGHTS)
     for k in range(3):
-        alone = Judge(X, tasks, 3, X + tasks[:, None]).terms(labels[k : k + 1])
+        alone = Judge(X, tasks, 3, X + tasks[:, None]).of(labels[k : k + 1])[1]
         for name, values in together.items():
             if name == "agreement":  # which is of one candidate with the others
                 continue
@@ -113,7 +113,7 @@ def test_rows_that_do_not_differ_and_tasks_of_one_row_are_no_trouble():
 def test_evenness_is_one_for_equal_sizes_and_zero_for_one_cluster():
     X, tasks = np.random.default_rng(0).normal(size=(12, 2)), np.zeros(12, dtype=int)
     labels = np.stack([np.tile([0, 1, 2], 4), np.zeros(12, dtype=int)])
-    assert Judge(X, tasks, 3).terms(labels)["evenness"].tolist() == pytest.approx([1.0, 0.0])
+    assert Judge(X, tasks, 3).of(labels)[1]["evenness"].tolist() == pytest.approx([1.0, 0.0])
 
 
 def test_agreement_is_one_for_the_same_clusters_under_other_names_and_zero_for_unrelated_ones():

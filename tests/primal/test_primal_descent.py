@@ -17,7 +17,7 @@ ROUNDING = 1e-9
 
 def begun(example, seed=0):
     """The point of the example's labels under a random coupling."""
-    size = example.Phi.shape[1] if example.problem.method == "features" else example.data.n_tasks
+    size = example.Phi.shape[1] if example.problem.method == "features" else example.problem.n_tasks
     Z = random_coupling(size, np.random.default_rng(seed))
     return example.problem.point(example.labels, Z)
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from primal_helpers import stacked
 
 from mtclust import DMTRC, DSTC
-from mtclust.choose.views import KernelSpec, View, mean_distance_within
+from mtclust.choose.views import KernelSpec, View
 from mtclust.core.coupling import Independent, Relationship
 from mtclust.core.kernels import Kernel, rbf_from_distances, squared_distances
 from mtclust.core.labels import label_codes
@@ -16,7 +16,7 @@ from mtclust.rows.features import feature_map, rank_of
 X, Y, TASKS = stacked((70, 50, 60), d=4, spread=1.0)
 INDEX = index_tasks(TASKS, len(X))
 SQUARED = squared_distances(X, X)
-SIGMA = mean_distance_within(SQUARED, np.array([0, len(SQUARED)]))
+SIGMA = float(np.sqrt(SQUARED).sum()) / (len(X) * (len(X) - 1))
 KERNEL = rbf_from_distances(SQUARED, SIGMA)
 
 

@@ -10,13 +10,13 @@ UNEQUAL = (0.001, 0.05, 0.4)
 
 
 def coupling_matrix(method, example, rng, smallest=None):
-    m, r = example.data.n_tasks, example.Phi.shape[1]
+    m, r = example.problem.n_tasks, example.Phi.shape[1]
     return random_coupling(r if method == "features" else m, rng, smallest)
 
 
 def dense_inverse(example, Z):
     """(G⁻¹ ⊗ I + blkdiag(2S_i/n_i))⁻¹ as G'(I + A G')⁻¹ with G' = G ⊗ I, which needs no inverse of G."""
-    problem, m, r = example.problem, example.data.n_tasks, example.Phi.shape[1]
+    problem, m, r = example.problem, example.problem.n_tasks, example.Phi.shape[1]
     if problem.method == "relationship":
         G = np.kron(gain_matrix(Z, problem.lambda1, problem.lambda2), np.eye(r))
     elif problem.method == "features":

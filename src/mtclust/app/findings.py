@@ -32,9 +32,7 @@ from scipy.stats import norm
 
 from mtclust.app.tables.columns import Feature
 from mtclust.app.tables.encoding import CHANCE
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
+from mtclust.core import Array, Labels
 
 #: features listed per cluster, half as many if they do not hold in all tasks
 SHARED = 6

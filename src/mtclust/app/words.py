@@ -20,12 +20,12 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.app.findings import FEW_ROWS, Difference, Findings, Trait, differences
 from mtclust.app.tables.columns import Feature
 from mtclust.app.tables.values import date_of_days
+from mtclust.core import Array, Integers
 from mtclust.estimators.stability import DOUBTFUL, Stability
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, TableWarning, UncoupledWarning
 from mtclust.util.messages import advice, distinct_names, how_many, listing, shown_name, spelled_out
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from mtclust.app.clustering import Clustering
     from mtclust.estimators.base import MultitaskClusterer
 
-Array = NDArray[np.float64]
 
 #: what a larger and a smaller value of a kind of feature is called
 _DIRECTIONS = {
@@ -339,7 +338,7 @@ def likeness_of_tasks(model: MultitaskClusterer, facts: Facts | None = None) -> 
     return "similarity", None if similarity is None else np.asarray(similarity, dtype=float)
 
 
-def closest_others(alike: Array) -> tuple[NDArray[np.int64], Array]:
+def closest_others(alike: Array) -> tuple[Integers, Array]:
     """Of every task the one that is most like it, and how much."""
     others = np.where(np.eye(len(alike), dtype=bool), -np.inf, alike)
     return others.argmax(axis=1), others.max(axis=1)

@@ -20,19 +20,16 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.linalg import eigsh
 from scipy.spatial.distance import cdist
 
 from mtclust.choose import frames
+from mtclust.core import Array, Integers, Labels
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import largest_eigenvectors
 from mtclust.core.labels import SizeBounds
 from mtclust.core.matching import match_means
 from mtclust.core.order import information
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 
 class Candidate(NamedTuple):
@@ -58,7 +55,7 @@ _STARTS_OF_EM = (("k-means", "all"), ("k-means", "task"), ("spectral clustering"
 
 
 def propose(
-    X: Array, tasks: Labels, clusters: NDArray[np.int64] | int, wanted: Collection[str | None] = IN_FRAME
+    X: Array, tasks: Labels, clusters: Integers | int, wanted: Collection[str | None] = IN_FRAME
 ) -> tuple[list[Candidate], Array]:  # fmt: skip
     """Candidates in the frames that are wanted, of rows X (n × d), and the rows with tasks aligned, if that is wanted.
 
@@ -103,7 +100,7 @@ def pooled(X: Array, n_clusters: int, said: Array, frame: str | None) -> list[Ca
     ]
 
 
-def matched(X: Array, tasks: Labels, labels: Labels, clusters: NDArray[np.int64] | int) -> Labels:
+def matched(X: Array, tasks: Labels, labels: Labels, clusters: Integers | int) -> Labels:
     """The same clusters with ids that agree over tasks, by their means around that of their task."""
     m, C = int(tasks.max()) + 1, int(np.max(clusters))
     cells = indicators(tasks * C + labels, m * C)

@@ -27,6 +27,7 @@ from mtclust.choose.frames import Frame
 from mtclust.choose.judge import Judge
 from mtclust.choose.record import Tried
 from mtclust.choose.views import KernelSpec, View, is_wide
+from mtclust.core import Array, Labels
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
 from mtclust.core.hints import NO_HINTS, Hints
@@ -35,20 +36,17 @@ from mtclust.core.labels import (
     LEAST_ROWS,
     SizeBounds,
     counts_by_task,
+    free_bounds,
     neutral_bounds,
     offsets_of,
     parse_sizes,
     rows_of_tasks,
     tasks_of_rows,
 )
-from mtclust.core.matching import match_labels
 from mtclust.core.order import information, on_a_grid
 from mtclust.search.problem import Method, Point, Problem, SearchOptions
-from mtclust.search.recipe import LEADING, ROUGH, Outcome, first_relationship, released, solve
+from mtclust.search.recipe import LEADING, ROUGH, Outcome, first_relationship, solve
 from mtclust.util.messages import phase
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and for J with the others
 RIDGE, NARROW_RIDGE = 0.125, 2.0**-8
@@ -63,7 +61,7 @@ class Question:
     """What is to be chosen, and on which rows."""
 
     view: View
-    kernels: tuple[KernelSpec, ...]  # that models may have
+    kernels: tuple[KernelSpec, ...]  # that models may have: of :data:`KERNELS`, or one that is not
     clusters: NDArray[np.int64]  # their number in every task
     method: Method
     sizes: Any = "auto"  # the argument of the estimator
@@ -86,15 +84,10 @@ class Question:
         return tasks_of_rows(self.view.offsets)
 
     @cached_property
-    def by_rows(self) -> bool:
-        """Whether rows are known, not only a kernel of them."""
-        return all(spec.kind in KERNELS for spec in self.kernels)
-
-    @cached_property
     def rows_as_they_are(self) -> Array:
         """The rows in the order of their columns' content; leading directions where only a kernel of them is known."""
         rows = self.view.rows
-        if not self.by_rows or is_wide(rows):
+        if self.kernels[0].kind not in KERNELS or is_wide(rows):
             matrix = self.view.as_one_task().through(self.kernels[0]).centred.matrix
             return eigen_features(matrix, LEADING).values
         rows = rows.toarray() if sp.issparse(rows) else rows
@@ -104,8 +97,8 @@ class Question:
     @cached_property
     def X(self) -> Array:
         """The same, columns weighed by what their values say."""
-        rows = self.rows_as_they_are
-        return rows if not self.by_rows or is_wide(self.view.rows) else rows * information(rows)
+        rows, columns = self.rows_as_they_are, self.kernels[0].kind in KERNELS and not is_wide(self.view.rows)
+        return rows * information(rows) if columns else rows
 
     def of_tasks(self, tasks: Labels) -> tuple[Question, Labels]:
         """The same question with its tasks in another order, and which of these rows its rows are."""
@@ -258,11 +251,13 @@ def labellings(question: Question, options: SearchOptions) -> tuple[list[Candida
     judge = Judge(X, tasks, question.n_clusters, aligned)
     if several and not wanted & {"task", "own"}:  # tasks have no frames of their own
         return found, judge
-    score = judge.scores(np.stack([own.labels for own in found]))
+    score, _ = judge.of(np.stack([own.labels for own in found]))
     ranked = [found[k] for k in np.argsort(-score.round(6), kind="stable")]
     start = next(own.labels for own in ranked if own.frame in (None, "task", "own"))
     # what E makes of labels in every task alone, and what J finds, in tasks' own frames
-    weighed = replace(question, view=View(X, question.view.offsets)) if question.by_rows else question
+    weighed = question
+    if question.kernels[0].kind in KERNELS:
+        weighed = replace(question, view=View(X, question.view.offsets))
     rough = replace(options, n_init=1, starts=4, max_iter=2, tol=ROUGH * options.tol, polish=False)
     spec = next((own for own in question.kernels if own.width is not None), question.kernels[0])
     ends = dict[str, Point]()
@@ -275,7 +270,11 @@ def labellings(question: Question, options: SearchOptions) -> tuple[list[Candida
         if lambdas is None and spec.kind != "linear":  # λ of one task, whatever their number: less detail
             lambdas = np.full(len(question.clusters), NARROW_RIDGE / 2), NARROW_RIDGE / 2
         outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, np.random.default_rng(0))
-        ends["J"], ends["J released"] = outcome.point, released(outcome, rough, np.random.default_rng(0))
+        ends["J"], problem = outcome.point, outcome.problem
+        # then rows are free to move; the search has decided which clusters a task has
+        free = problem.with_bounds(free_bounds(np.diff(problem.offsets), problem.bounds.present))
+        begun, effort = free.continued(outcome.point, outcome.point.Z), rough.effort("released from balance")
+        ends["J released"] = free.descend(begun, np.random.default_rng(0), effort)
     frame = None if not several else "task" if coupled else "own"
     return found + [Candidate(name, frame, point.labels) for name, point in ends.items()], judge
 
@@ -286,13 +285,13 @@ def modelled(
     """Models of labels that stay as they are, with the coupling learned; ``alone`` is the problem of tasks alone."""
     learns = COUPLINGS[question.method].learns
     problem = question.problem(spec, "E", labels) if learns or alone is None else alone
-    similarity = match_labels(problem.kernel, problem.offsets, labels, problem.bounds)[1]
+    alone = problem.alone if alone is None else alone
+    single = alone.point(labels, alone.coupling.uncoupled())
+    similarity = alone.matched(single)[1]
     Z = first_relationship(similarity) if problem.coupling.couples_labels else problem.coupling.uncoupled()
     effort = options.effort("models of the labels", tasks=())
     point = problem.descend(problem.point(labels, Z), np.random.default_rng(0), effort)
-    alone = problem.alone if alone is None else alone
-    single = alone.point(labels, alone.coupling.uncoupled()) if learns else point
-    return Outcome(problem, point, single, similarity)
+    return Outcome(problem, point, single if learns else point, similarity)
 
 
 def _judged(question: Question, judge: Judge, found: Sequence[Candidate]) -> list[tuple[Tried, Labels]]:
@@ -301,10 +300,10 @@ def _judged(question: Question, judge: Judge, found: Sequence[Candidate]) -> lis
     for own in found:
         first.setdefault(own.labels.tobytes(), own)
     labels = np.stack([own.labels for own in first.values()])
-    hints = _HINTS * np.array([question.hints.agreement(own, question.n_clusters) for own in labels])
-    score, separation = judge.scores(labels) + hints, judge.terms(labels)["separation"]
+    score, terms = judge.of(labels)
+    score = score + _HINTS * np.array([question.hints.agreement(own, question.n_clusters) for own in labels])
     tried = [
-        Tried(own.method + IN_FRAME[own.frame], float(score[k]), float(separation[k]), own.frame)
+        Tried(own.method + IN_FRAME[own.frame], float(score[k]), float(terms["separation"][k]), own.frame)
         for k, own in enumerate(first.values())
     ]
     return [(tried[k], labels[k]) for k in np.argsort(-score.round(6), kind="stable")]

@@ -11,19 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mtclust.choose.judge import Predictability
 from mtclust.choose.record import CouplingDecision, Tried
 from mtclust.choose.settings import Sample
+from mtclust.core import Array
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import UncoupledWarning
 from mtclust.search.problem import SearchOptions
 from mtclust.search.recipe import Outcome, shrunk, uncoupled
 from mtclust.util.messages import warn_user
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: with sizes given, coupled labels are kept up to this loss of separation within tasks
 LARGEST_LOSS = 0.05
@@ -59,8 +56,8 @@ def decide_coupling(
         reason = f"labels found in all tasks together score {than} those of every task alone ({together - apart:+z.2f})"
         reason = reason.replace("-", "−")
     else:
-        where, C = sample.positions_in(index), outcome.problem.bounds.n_clusters
-        both = np.stack([point.labels[where] for point in (outcome.point, outcome.single)]).astype(np.int64)
+        C = outcome.problem.bounds.n_clusters
+        both = np.stack([point.labels[sample.where] for point in (outcome.point, outcome.single)]).astype(np.int64)
         together, apart = Predictability(X, sample.index.task_numbers).of(both, C).mean(axis=(0, 2)).tolist()
         kept = apart - together <= LARGEST_LOSS
         reason = (

@@ -19,16 +19,14 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.spatial.distance import cdist
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from mtclust.core import Array, Labels
 from mtclust.core.criterion import indicators
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 #: of every task, common to all tasks, or common to all after each was moved by an offset of its own
 Frame = Literal["task", "all", "aligned"]
 

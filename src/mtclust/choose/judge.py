@@ -27,16 +27,13 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg as sla
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import entr
 
 from mtclust.choose import frames
+from mtclust.core import Array, Labels
 from mtclust.core.criterion import SMALLEST_RESIDUAL
 from mtclust.core.order import information
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: weight of every term in the score; those that ``make learn-judge`` learns gain nothing on tables that were left out
 WEIGHTS: dict[str, float] = {
@@ -132,8 +129,8 @@ class Judge:
         self._views = {"separation": within, "separation, aligned": in_one}
         self._known: dict[bytes, dict[str, float]] = {}
 
-    def terms(self, labels: Labels) -> dict[str, Array]:
-        """Name of every term → its value for each of the labellings (K × n)."""
+    def of(self, labels: Labels) -> tuple[Array, dict[str, Array]]:
+        """The score of each of the labellings (K × n), of which only differences count, and its terms by name."""
         keys, C = [own.tobytes() for own in labels], self._n_clusters
         new = [k for k, key in enumerate(keys) if key not in self._known and key not in keys[:k]]
         if new:
@@ -145,12 +142,8 @@ class Judge:
                     "evenness": float(entr(shares).sum() / np.log(max(C, 2))),
                 } | {name: float(by_view[view][k]) for name, view in self._views.items()}
         found = {name: np.array([self._known[key][name] for key in keys]) for name in self._known[keys[0]]}
-        return found | {"agreement": _agreement(self._tasks, labels, C)}
-
-    def scores(self, labels: Labels) -> Array:
-        """The score of every labelling: the weighted sum of its terms. Only differences count."""
-        found = self.terms(labels)
-        return np.asarray(sum(weight * found[name] for name, weight in WEIGHTS.items()))
+        found["agreement"] = _agreement(self._tasks, labels, C)
+        return np.asarray(sum(weight * found[name] for name, weight in WEIGHTS.items())), found
 
 
 def _agreement(tasks: Labels, labels: Labels, n_clusters: int) -> Array:

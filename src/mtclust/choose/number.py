@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, ward
 from scipy.fft import dct
 from scipy.sparse.csgraph import connected_components
@@ -38,6 +37,7 @@ from sklearn.metrics import silhouette_score
 from mtclust.choose.frames import DIRECTIONS
 from mtclust.choose.record import ClusterNumberChoice
 from mtclust.choose.settings import LEAST_ROWS, Sample
+from mtclust.core import Array, Integers
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features
 from mtclust.core.labels import offsets_of
@@ -51,8 +51,6 @@ from mtclust.util.system import one_blas_thread
 if TYPE_CHECKING:
     from mtclust.estimators.base import MultitaskClusterer
 
-Array = NDArray[np.float64]
-Offsets = NDArray[np.int64]
 
 #: candidates when none are given
 CANDIDATES = range(2, 13)
@@ -145,7 +143,7 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
         return _chosen(eigen_features(centred, LEADING).values, offsets, numbers)
 
 
-def _chosen(rows: Array, offsets: Offsets, numbers: list[int]) -> ClusterNumberChoice:
+def _chosen(rows: Array, offsets: Integers, numbers: list[int]) -> ClusterNumberChoice:
     """The choice for rows that are sorted by task."""
     possible = [C for C in numbers if len(rows) > 2 * C]
     gap = np.full(len(numbers), np.nan)
@@ -186,7 +184,7 @@ def in_words(
     return ClusterNumberChoice(number, reason, gaps, votes, structure, sorted(shown))
 
 
-def _gaps(rows: Array, offsets: Offsets, numbers: list[int], seeds: Iterable[int]) -> tuple[Array, Array]:
+def _gaps(rows: Array, offsets: Integers, numbers: list[int], seeds: Iterable[int]) -> tuple[Array, Array]:
     """The gap in every frame (row) for every number, and its spread over sets of rows without clusters."""
 
     def left_within(rows: Array) -> Array:
@@ -197,7 +195,7 @@ def _gaps(rows: Array, offsets: Offsets, numbers: list[int], seeds: Iterable[int
     return null.mean(axis=0) - left_within(rows), np.maximum(null.std(axis=0).mean(axis=1), _LEAST_SPREAD)
 
 
-def _frames(rows: Array, offsets: Offsets) -> list[Array]:
+def _frames(rows: Array, offsets: Integers) -> list[Array]:
     """Rows around the mean of all and, where there are several, around those of tasks, in their leading directions."""
     frames, sizes = [rows - rows.mean(axis=0)], np.diff(offsets)
     if len(sizes) > 1:
@@ -206,7 +204,7 @@ def _frames(rows: Array, offsets: Offsets) -> list[Array]:
     return [centred @ np.linalg.eigh(centred.T @ centred)[1][:, -DIRECTIONS:] for centred in frames]
 
 
-def _clusters(X: Array, numbers: list[int]) -> Iterator[tuple[NDArray[np.int64], float]]:
+def _clusters(X: Array, numbers: list[int]) -> Iterator[tuple[Integers, float]]:
     """Labels of k-means from Ward's tree and W(C)/W(1), for every number C."""
     total, tree = max(float(np.sum(X**2)), np.finfo(float).tiny), ward(X)
     for C in numbers:
@@ -222,7 +220,7 @@ def _clusters(X: Array, numbers: list[int]) -> Iterator[tuple[NDArray[np.int64],
         yield labels, 1.0 - float(counts @ squares) / total
 
 
-def without_clusters(rows: Array, offsets: Offsets, seed: int) -> Array:
+def without_clusters(rows: Array, offsets: Integers, seed: int) -> Array:
     """Rows with the same values in every column of every task and the same rank correlations, but without clusters.
 
     Within a task, the columns' normal scores G become HG for a random rotation H, which keeps GᵀG and makes rows
@@ -251,7 +249,7 @@ def without_clusters(rows: Array, offsets: Offsets, seed: int) -> Array:
     return result
 
 
-def _variables(rows: Array) -> tuple[list[NDArray[np.int64]], Array]:
+def _variables(rows: Array) -> tuple[list[Integers], Array]:
     """Groups of columns that depend on each other linearly, and weights that make one score of each group."""
     d = rows.shape[1]
     spread = rows.std(axis=0)

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from mtclust.choose.choice import Choice, Question, choose_kernel, choose_labels
 from mtclust.choose.views import View, candidate_kernels, is_wide
+from mtclust.core import Array
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.labels import offsets_of, one_per_task, same_for_all_clusters
 from mtclust.core.tasks import ORDERED, TaskIndex
 from mtclust.rows.source import MovedRows
 from mtclust.search.problem import Method, SearchOptions
-
-Array = NDArray[np.float64]
 
 #: rows that settings are chosen on, and the fewest of a task
 ROWS, LEAST_ROWS = 600, 15
@@ -49,7 +48,6 @@ class Params:
     solver_options: dict[str, Any] | None
     n_components: int | None
     fit_intercept: bool
-    random_state: Any
     method: Method
     form: str
     options: SearchOptions
@@ -63,10 +61,6 @@ class Params:
         kind = COUPLINGS[self.method]
         alone = not kind.learns or self.coupling in ("none", 0) or (n_tasks == 1 and not kind.of_features)
         return "independent" if alone else self.method
-
-    def lambda2_share(self, n_tasks: int) -> float:
-        """Share of λ₂ that a task alone gets once from each of the m tasks; the ridge is λ₁ + m · share · λ₂."""
-        return 1.0 if COUPLINGS[self.method].learns else 1.0 / n_tasks
 
 
 @dataclass(frozen=True)
@@ -97,6 +91,7 @@ class Sample:
     index: TaskIndex  # of these rows
     tasks: NDArray[np.int64]  # which tasks these are, ascending
     positions: list[NDArray[np.int64]]  # which rows of each of these tasks, in the order of the task
+    where: NDArray[np.int64]  # which of all rows sorted by task these are
     order: NDArray[Any]  # which rows of the input, or of what a Dask cluster holds, these are
     complete: bool  # whether these are all rows
 
@@ -108,7 +103,8 @@ class Sample:
             tasks, positions = np.arange(index.n_tasks), [np.arange(n) for n in index.sizes]
         else:
             positions = index.first_rows(tasks, numbers)
-        order = index.input_rows(np.concatenate([index.offsets[i] + part for i, part in zip(tasks, positions)]))
+        where = np.concatenate([index.offsets[i] + part for i, part in zip(tasks, positions)])
+        order = index.input_rows(where)
         rows = X[order]
         rows = rows.astype(np.float64, copy=False) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
         sizes = np.array([len(part) for part in positions])
@@ -116,11 +112,7 @@ class Sample:
         content = None if index.content is None else replace(index.content, tasks=order_of_tasks)
         task_numbers = np.repeat(np.arange(len(tasks)), sizes)
         own = TaskIndex(index.names[tasks], task_numbers, np.arange(len(order)), offsets_of(sizes), True, content, True)
-        return cls(rows, own, tasks, positions, order, complete)
-
-    def positions_in(self, index: TaskIndex) -> NDArray[np.int64]:
-        """Where these rows are among all rows sorted by task, whose index is given."""
-        return np.concatenate([index.offsets[i] + part for i, part in zip(self.tasks, self.positions)])
+        return cls(rows, own, tasks, positions, where, order, complete)
 
 
 def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = 100, least: int = LEAST_ROWS) -> Sample:
@@ -139,9 +131,9 @@ def choose_settings(
     params: Params, given: Input, sample: Sample, many: bool, lambdas: tuple[Array, float] | None
 ) -> Choice:  # fmt: skip
     """Choose what the parameters leave open, on the rows of a sample, which may spread over many directions."""
-    index, center, share = given.index, params.center, params.lambda2_share(given.index.n_tasks)
+    index, center = given.index, params.center
     if lambdas is not None:
-        lambdas = lambdas[0][sample.tasks], lambdas[1] * share * index.n_tasks / len(sample.tasks)
+        lambdas = lambdas[0][sample.tasks], lambdas[1] * index.n_tasks / len(sample.tasks)
     # tasks have frames of their own; with sizes open and rows that can be centred there may be one for all
     possible: Any = ("task",)
     if center != "task" and sample.index.n_tasks > 1:
@@ -155,14 +147,14 @@ def choose_settings(
                 'center="aligned" also needs rows in place of a precomputed kernel. Use center="task".'
             )
         possible = possible if center == "auto" else (center,)
-    columns = index.columns if params.by_rows else None
+    columns = getattr(index.content, "columns", None)
     view = View(sample.rows, sample.index.offsets, sample.order, params.fit_intercept, columns)
     question = Question(
         view, candidate_kernels(params.kernel, params.width, many), given.clusters[sample.tasks],
         params.method_of(sample.index.n_tasks),
         params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", params.sizes_open,
         lambdas, possible, params.n_components, sample.index.names,
-        given.hints if sample.complete else given.hints.of_rows(sample.positions_in(index), given.rows.shape[0]),
+        given.hints if sample.complete else given.hints.of_rows(sample.where, given.rows.shape[0]),
         params.coupling == "auto", many,
     )  # fmt: skip
     several = question.sizes_open or len(question.kernels) > 1 or len(question.frames) > 1

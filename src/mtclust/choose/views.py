@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from mtclust.core import Array, Integers
 from mtclust.core.kernels import (
     KERNELS,
     Kernel,
@@ -28,8 +28,6 @@ from mtclust.core.kernels import (
 from mtclust.core.labels import tasks_of_rows
 from mtclust.core.model import KernelOrigin
 from mtclust.core.order import LARGEST_DENSE
-
-Array = NDArray[np.float64]
 
 #: rows that spread over more directions than this are far from each other by nearly the same distance, as texts are
 MANY_DIRECTIONS = 50
@@ -59,10 +57,8 @@ def candidate_kernels(kernel: Any, width: Any, many_directions: bool = False) ->
         return (KernelSpec("callable", function=kernel),)
     widths = WIDTHS if width == "auto" else (float(width),)
     narrow = tuple(KernelSpec("rbf", w) for w in widths)
-    if kernel == "auto" and many_directions:
-        return (KernelSpec("linear"),)
     if kernel == "auto":
-        return (KernelSpec("linear"), *narrow)
+        return (KernelSpec("linear"), *(() if many_directions else narrow))
     return narrow if kernel == "rbf" else (KernelSpec(kernel),)
 
 
@@ -71,7 +67,7 @@ def is_wide(rows: Any) -> bool:
     return bool(sp.issparse(rows) and np.prod(rows.shape) > LARGEST_DENSE)
 
 
-def in_many_directions(rows: Any, offsets: NDArray[np.int64]) -> bool:
+def in_many_directions(rows: Any, offsets: Integers) -> bool:
     r"""Whether the variance within tasks is spread over many directions: (Σ_k s_k)²/Σ_k s_k² of its eigenvalues.
 
     Documents are, however they are stored: as weights of words, or of the leading directions of these.
@@ -89,10 +85,10 @@ class View:
     """Rows (N × d) sorted by task; the kernel matrix (N × N) where that is all there is."""
 
     rows: Any
-    offsets: NDArray[np.int64]
-    order: NDArray[np.int64] | None = None  # rows of the input in sorted order
+    offsets: Integers
+    order: Integers | None = None  # rows of the input in sorted order
     centre: bool = True  # False as in the paper: nothing is centred, and there is one frame
-    columns: NDArray[np.int64] | None = None  # in which order they are summed over; as they come by default
+    columns: Integers | None = None  # in which order they are summed over; as they come by default
     _seen: dict[str, KernelOrigin] = field(default_factory=dict, repr=False, init=False)
 
     def as_one_task(self, moves: Array | None = None) -> View:
@@ -150,18 +146,12 @@ class View:
     @cached_property
     def _distances(self) -> tuple[Array, float]:
         """Squared distances, and the mean distance between two rows of one task (1 where all are equal)."""
-        rows = self.centred_rows[0]
+        rows, total, pairs = self.centred_rows[0], 0.0, 0
         rows = rows if self.columns is None else rows[:, self.columns]
         squared = require_finite(squared_distances(rows, rows))
-        unit = mean_distance_within(squared, self.offsets)
+        for a, b in zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist()):
+            total += float(np.sqrt(squared[a:b, a:b]).sum())
+            pairs += (b - a) * (b - a - 1)
         # distances whose squares have no digits left count as none
+        unit = total / max(pairs, 1)
         return squared, 1.0 if is_rounding(unit**2, 0.0) else unit
-
-
-def mean_distance_within(squared: Array, offsets: NDArray[np.int64]) -> float:
-    """Mean distance between two different rows of one task, over all such pairs; 0 where there are none."""
-    total, pairs = 0.0, 0
-    for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
-        total += float(np.sqrt(np.maximum(squared[a:b, a:b], 0.0)).sum())
-        pairs += (b - a) * (b - a - 1)
-    return total / pairs if pairs else 0.0

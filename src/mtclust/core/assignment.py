@@ -11,12 +11,10 @@ greedily in sorted order, as is sometimes done, is wrong for C ≥ 3.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mtclust.core import Array, Integers
 from mtclust.core.kernels import ROUNDING
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: up to this many rows augmenting paths alone are quicker than price sweeps
 _SMALL = 2000

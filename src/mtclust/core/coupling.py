@@ -36,18 +36,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from mtclust.core.kernels import (
-    EXACT_UP_TO,
-    ROUNDING,
-    EigenFeatures,
-    inverse_of_factor,
-    largest_eigenvectors,
-)
-
-Array = NDArray[np.float64]
+from mtclust.core import Array, Integers
+from mtclust.core.kernels import EXACT_UP_TO, ROUNDING, EigenFeatures, inverse_of_factor, largest_eigenvectors
 
 #: share of the mean eigenvalue added to S before its root: an eigenvalue that is zero would stay zero for ever
 REVIVAL = 1e-8
@@ -209,7 +201,7 @@ class BaseCoupling(ABC):
     of_features = False
     rank: int | None = None  #: leading eigenvectors of a Z that is not held in full
 
-    def __init__(self, rows: Any, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float = 0.0) -> None:
+    def __init__(self, rows: Any, offsets: Integers, lambda1: Array | float, lambda2: float = 0.0) -> None:
         self.kernel = rows
         self.offsets, self.sizes, self.n_tasks = offsets, np.diff(offsets), len(offsets) - 1
         self.slices = [slice(int(a), int(b)) for a, b in zip(offsets[:-1], offsets[1:])]
@@ -434,7 +426,7 @@ class SharedFeatures(BaseCoupling):
     of_features = True
 
     def __init__(
-        self, rows: EigenFeatures | Array, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float = 0.0
+        self, rows: EigenFeatures | Array, offsets: Integers, lambda1: Array | float, lambda2: float = 0.0
     ) -> None:
         super().__init__(rows, offsets, lambda1, lambda2)
         self.features: Any = rows

@@ -41,11 +41,9 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
+from mtclust.core import Array, Integers, Labels
 from mtclust.core.coupling import Conditioned, objective
 from mtclust.core.labels import code_scale, label_codes
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: weight of evenness: 1 is the paper's, 0 weighs every cluster alike
 GAMMA = 0.25
@@ -59,7 +57,13 @@ def indicators(labels: ArrayLike, n_clusters: int) -> Array:
     return (np.asarray(labels)[:, None] == np.arange(n_clusters)).astype(np.float64)
 
 
-def weights_of_sizes(counts: NDArray[np.int64], rows: ArrayLike) -> tuple[Array, Array]:
+def means_of_clusters(rows: Array, labels: ArrayLike, n_clusters: int) -> Array:
+    """Mean of the rows of every cluster (C × d), 0 of none."""
+    z = indicators(labels, n_clusters)
+    return np.asarray(z.T @ rows / np.maximum(z.sum(axis=0), 1.0)[:, None])
+
+
+def weights_of_sizes(counts: Integers, rows: ArrayLike) -> tuple[Array, Array]:
     """For clusters of so many rows: what each adds to E if predicted perfectly, and what a unit of ‖e‖² takes from it.
 
     Both are 0 for a cluster that is empty or fills the task: there is nothing to predict.
@@ -115,7 +119,7 @@ def ridge_inverses(kernel: Array, ridges: Array) -> list[Array]:
     return [0.5 * (M + M.T) for M in inverses]
 
 
-def partition_key(labels: NDArray[np.int64], n_clusters: int) -> bytes:
+def partition_key(labels: Integers, n_clusters: int) -> bytes:
     """The same for labellings that differ only by the names of the clusters."""
     order = np.full(n_clusters, n_clusters)
     clusters, first = np.unique(labels, return_index=True)
@@ -278,14 +282,14 @@ class PaperObjective:
         """Of all tasks, from class sums and models; lower is better."""
         return objective(fit.b, fit.W)
 
-    def left_out_weights(self, fit: Any) -> tuple[Array, tuple[Array, Array] | None]:
+    def left_out_weights(self, fit: Any) -> tuple[Array, tuple[Array, Array]]:
         """Models (m × r × C) of the codes, and their ``decision_weights``."""
-        return fit.W, None
+        return fit.W, (np.ones(fit.counts.shape), np.zeros(fit.counts.shape))
 
-    def scoring(self, fit: Any) -> tuple[Array, Array | None]:
-        """Models (m × r × C) and constants (m × C; None for none) that score rows for the clusters."""
-        models, weights = self.left_out_weights(fit)
-        return (models, None) if weights is None else (models * weights[0][:, None, :], weights[1])
+    def scoring(self, fit: Any) -> tuple[Array, Array]:
+        """Models (m × r × C) and constants (m × C) that score rows for the clusters."""
+        models, (scale, offset) = self.left_out_weights(fit)
+        return models * scale[:, None, :], offset
 
     def starts_of_task(
         self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int
@@ -361,7 +365,7 @@ class SizeNeutral(PaperObjective):
         shares, explained = self.explained(fit)
         return -float(np.sum((4 * shares * (1 - shares)) ** GAMMA * explained))
 
-    def left_out_weights(self, fit: Any) -> tuple[Array, tuple[Array, Array] | None]:
+    def left_out_weights(self, fit: Any) -> tuple[Array, tuple[Array, Array]]:
         return fit.W / code_scale(fit.W.shape[2])[0], decision_weights(*self.explained(fit))
 
 

@@ -11,16 +11,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from mtclust.core import Labels
 from mtclust.core.assignment import assign
-from mtclust.core.labels import SizeBounds, left_over
+from mtclust.core.labels import left_over
 from mtclust.core.matching import best_relabelling, pair_counts
 from mtclust.core.tasks import plain_ids
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: the share of known rows or of pairs that a candidate has right weighs n/(n + this) beside its score, for n of them
 _ENOUGH = 60.0
@@ -48,21 +45,6 @@ def read_known(known: Any, n_rows: int) -> Labels | None:
     found = np.full(n_rows, -1, dtype=np.int64)
     found[given] = values[given].astype(np.int64)
     return found if (found >= 0).any() else None
-
-
-def check_sizes(counts: Labels, bounds: SizeBounds, sizes: Labels, names: list[Any]) -> None:
-    """Refuse known rows that no labels within the sizes can have."""
-    for i, name in enumerate(names):
-        own, lower, upper = counts[i], bounds.lower[i], bounds.upper[i]
-        possible = np.all(own <= upper) and np.maximum(own, lower).sum() <= sizes[i]
-        if bounds.movable:
-            possible = np.count_nonzero(own) <= np.count_nonzero(upper)
-        if not possible:
-            raise ValueError(
-                f"known has {own.tolist()} rows of the clusters in task {name!r}, but sizes and n_clusters ask for "
-                f"{lower.tolist()} to {upper.tolist()} of its {sizes[i]} rows; change sizes or n_clusters, or leave "
-                "some of these rows unknown."
-            )
 
 
 def placed(labels: Labels, known: Labels, lower: Labels, upper: Labels) -> Labels:

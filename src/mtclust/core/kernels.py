@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 from sklearn.utils.extmath import row_norms
 
-KernelFunction = Callable[[Any, Any], NDArray[np.float64]]
+from mtclust.core import Array, Integers
+
+KernelFunction = Callable[[Any, Any], Array]
 
 #: eigenvalues below this share of the largest count as zero
 _RANK_TOLERANCE = 1e-10
@@ -45,7 +46,7 @@ class Kernel:
     # ``function(A, B)`` returns the matrix of kernel values between the rows of A and of B
     function: KernelFunction | None = None
 
-    def __call__(self, A: Any, B: Any) -> NDArray[np.float64]:
+    def __call__(self, A: Any, B: Any) -> Array:
         if self.kind in KERNELS:
             return KERNELS[self.kind](A, B, self.sigma)
         assert self.function is not None
@@ -58,14 +59,14 @@ class Kernel:
         return values
 
 
-def linear(A: Any, B: Any, sigma: float | None = None) -> NDArray[np.float64]:
+def linear(A: Any, B: Any, sigma: float | None = None) -> Array:
     """Inner products of the rows."""
     with np.errstate(over="ignore", invalid="ignore"):
         product = A @ B.T
     return product.toarray() if sp.issparse(product) else np.asarray(product)
 
 
-def rbf(A: Any, B: Any, sigma: float | None) -> NDArray[np.float64]:
+def rbf(A: Any, B: Any, sigma: float | None) -> Array:
     """exp(−|a − b|²/(2σ²))."""
     assert sigma is not None
     return rbf_from_distances(squared_distances(A, B), sigma)
@@ -73,10 +74,10 @@ def rbf(A: Any, B: Any, sigma: float | None) -> NDArray[np.float64]:
 
 #: kernels of rows by name; to add one, write a function of two tables of rows and σ (None but for "rbf"), and a line
 #: here
-KERNELS: dict[str, Callable[[Any, Any, float | None], NDArray[np.float64]]] = {"linear": linear, "rbf": rbf}
+KERNELS: dict[str, Callable[[Any, Any, float | None], Array]] = {"linear": linear, "rbf": rbf}
 
 
-def rbf_from_distances(squared: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+def rbf_from_distances(squared: Array, sigma: float) -> Array:
     """exp(−squared/(2σ²)) of a matrix of squared distances."""
     with np.errstate(over="ignore", divide="ignore"):
         factor = -0.5 / np.square(np.float64(sigma))
@@ -87,9 +88,7 @@ def rbf_from_distances(squared: NDArray[np.float64], sigma: float) -> NDArray[np
     return np.asarray(np.exp(values, out=values))
 
 
-def largest_eigenvectors(
-    matrix: NDArray[np.float64], k: int, roughly: bool = False
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def largest_eigenvectors(matrix: Array, k: int, roughly: bool = False) -> tuple[Array, Array]:
     """The k largest eigenvalues (at most all), rising, and their vectors.
 
     Those of over ``EXACT_UP_TO`` rows, if rough ones will do, by power steps.
@@ -109,7 +108,7 @@ def largest_eigenvectors(
     return values[-k:], vectors[:, -k:]
 
 
-def inverse_of_factor(factor: NDArray[np.float64]) -> NDArray[np.float64]:
+def inverse_of_factor(factor: Array) -> Array:
     """The symmetric inverse from an upper Cholesky factor, which is overwritten."""
     upper, _ = lapack.dpotri(factor, lower=0, overwrite_c=1)
     inverse = upper.T + upper
@@ -117,7 +116,7 @@ def inverse_of_factor(factor: NDArray[np.float64]) -> NDArray[np.float64]:
     return inverse
 
 
-def squared_distances(A: Any, B: Any) -> NDArray[np.float64]:
+def squared_distances(A: Any, B: Any) -> Array:
     """Squared Euclidean distances between rows, without the checks of scikit-learn, which take longer for a block."""
     same, A, B = A is B, A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -131,7 +130,7 @@ def squared_distances(A: Any, B: Any) -> NDArray[np.float64]:
     return squared
 
 
-def require_finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def require_finite(values: Array) -> Array:
     """Products of rows, if none overflowed."""
     if not np.all(np.isfinite(values)):
         raise ValueError("X has values too large to be squared (overflow); divide X by its largest absolute value.")
@@ -147,17 +146,15 @@ def is_rounding(scale: float, raw_level: float) -> bool:
 class CentredKernel:
     """The centred and scaled kernel matrix of the training rows, sorted by task."""
 
-    matrix: NDArray[np.float64]  # K, centred within tasks and divided by ``scale`` (N × N)
-    offsets: NDArray[np.int64]  # task i holds rows ``offsets[i]:offsets[i + 1]`` (m + 1,)
+    matrix: Array  # K, centred within tasks and divided by ``scale`` (N × N)
+    offsets: Integers  # task i holds rows ``offsets[i]:offsets[i + 1]`` (m + 1,)
     # mean over the rows of task i of the raw kernel with every row; zeros without centring (m × N)
-    task_means: NDArray[np.float64]
+    task_means: Array
     scale: float  # s, the mean diagonal after centring; 0 where the rows of no task differ from each other
     centred: bool  # whether the features were centred within tasks
 
 
-def centre_kernel(
-    raw: NDArray[np.float64], offsets: NDArray[np.int64], centre: bool, scale: float | None = None
-) -> CentredKernel:
+def centre_kernel(raw: Array, offsets: Integers, centre: bool, scale: float | None = None) -> CentredKernel:
     """Centre a raw kernel matrix within tasks and scale it to unit mean diagonal, or by a given scale."""
     sizes = np.diff(offsets)
     matrix = np.array(require_finite(raw), dtype=np.float64)
@@ -190,16 +187,16 @@ def centre_kernel(
 class EigenFeatures:
     """Explicit features Φ with ΦΦᵀ ≈ K: all of rank(K), or the leading ones (kernel PCA)."""
 
-    values: NDArray[np.float64]  # Φ = U √s, from the eigenvalues s and eigenvectors U of K (N × r)
+    values: Array  # Φ = U √s, from the eigenvalues s and eigenvectors U of K (N × r)
     # U/√s: the features of a new row are its centred, scaled kernel row times this (N × r)
-    projection: NDArray[np.float64]
+    projection: Array
 
     @property
     def rank(self) -> int:
         return self.values.shape[1]
 
 
-def eigen_features(kernel: NDArray[np.float64], n_components: int | None = None) -> EigenFeatures:
+def eigen_features(kernel: Array, n_components: int | None = None) -> EigenFeatures:
     """Leading eigen-features of a centred kernel, largest eigenvalue first."""
     n = len(kernel)
     eigenvalues, vectors = (part[..., ::-1] for part in largest_eigenvectors(kernel, n_components or n))

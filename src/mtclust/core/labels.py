@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mtclust.core import Array, Integers
 from mtclust.core.kernels import ROUNDING
 
 #: l of ``sizes="auto"`` where J needs bounds: of 100 rows in two clusters each has 45 to 55
@@ -29,7 +30,7 @@ def code_scale(n_clusters: int) -> tuple[float, float]:
     return (n_clusters / (n_clusters - 1), 1.0 / (n_clusters - 1)) if n_clusters > 1 else (1.0, 0.0)
 
 
-def label_codes(labels: ArrayLike, n_clusters: int) -> NDArray[np.float64]:
+def label_codes(labels: ArrayLike, n_clusters: int) -> Array:
     """The code matrix Y (n × C) of integer labels: the members of the paper's set Bⁱ, (2).
 
     Examples
@@ -44,27 +45,26 @@ def label_codes(labels: ArrayLike, n_clusters: int) -> NDArray[np.float64]:
     return codes
 
 
-def offsets_of(sizes: ArrayLike) -> NDArray[np.int64]:
+def offsets_of(sizes: ArrayLike) -> Integers:
     """Where the rows of every task begin among rows sorted by task, and where the last ones end."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def tasks_of_rows(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+def tasks_of_rows(offsets: Integers) -> Integers:
     """The number of the task of every row, for rows sorted by task."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
-def rows_of_tasks(offsets: NDArray[np.int64], tasks: Any) -> NDArray[np.int64]:
+def rows_of_tasks(offsets: Integers, tasks: Any) -> Integers:
     """The rows of some tasks, one task after the other, for rows sorted by task."""
     return np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in tasks])
 
 
-def counts_by_task(labels: Any, offsets: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
+def counts_by_task(labels: Any, offsets: Integers, n_clusters: int) -> Integers:
     """Cluster sizes (m × C) of labels sorted by task, task i from ``offsets[i]`` on; those below 0 are unknown."""
     if not isinstance(labels, np.ndarray):  # a handle to labels that lie elsewhere
         return labels.counts_by_task(n_clusters)
-    parts = (labels[a:b] for a, b in zip(offsets[:-1], offsets[1:]))
-    return np.stack([np.bincount(part[part >= 0], minlength=n_clusters) for part in parts])
+    return np.stack([np.bincount(part[part >= 0], minlength=n_clusters) for part in np.split(labels, offsets[1:-1])])
 
 
 def balance_bounds(n_rows: int, n_clusters: int, l: float) -> tuple[int, int]:
@@ -91,8 +91,8 @@ class SizeBounds:
     of clusters, all with the same bounds, and that its labels decide which ids these have: see :meth:`fitted`.
     """
 
-    lower: NDArray[np.int64]
-    upper: NDArray[np.int64]
+    lower: Integers
+    upper: Integers
     movable: bool = False
 
     @property
@@ -112,28 +112,24 @@ class SizeBounds:
         """The bounds of some of the tasks."""
         return SizeBounds(self.lower[np.asarray(tasks)], self.upper[np.asarray(tasks)], self.movable)
 
-    def renamed(self, new_ids: NDArray[np.int64]) -> SizeBounds:
+    def renamed(self, new_ids: Integers) -> SizeBounds:
         """The bounds under new ids of the clusters, for every task (m × C) or the same for all (C)."""
         lower, upper = np.empty_like(self.lower), np.empty_like(self.upper)
         tasks = np.arange(len(lower))[:, None]
         lower[tasks, new_ids], upper[tasks, new_ids] = self.lower, self.upper
         return SizeBounds(lower, upper, self.movable)
 
-    def fixed(self) -> SizeBounds:
-        """The same bounds, not movable any more."""
-        return SizeBounds(self.lower, self.upper)
-
-    def row(self, task: int, labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def row(self, task: int, labels: Integers) -> tuple[Integers, Integers]:
         """Lower and upper bounds of a task; if movable, with its clusters where these labels of the task have them."""
         if not self.movable:
             return self.lower[task], self.upper[task]
         here = self.restrict([task]).fitted(np.bincount(labels, minlength=self.n_clusters)[None])
         return here.lower[0], here.upper[0]
 
-    def fitted(self, counts: NDArray[np.int64]) -> SizeBounds:
+    def fitted(self, counts: Integers, fixed: bool = False) -> SizeBounds:
         """The bounds with each task's clusters where labels of these cluster sizes (m × C) have them, if movable.
 
-        Ids without rows stay as they are as far as possible.
+        Ids without rows stay as they are as far as possible; ``fixed`` bounds are not movable any more.
         """
         if not self.movable:
             return self
@@ -141,35 +137,33 @@ class SizeBounds:
         ids = np.argsort(np.where(counts > 0, 0, np.where(self.present, 1, 2)), axis=1, kind="stable")
         clusters, new_ids = np.argsort(~self.present, axis=1, kind="stable"), np.empty_like(ids)
         np.put_along_axis(new_ids, clusters, ids, axis=1)
-        return self.renamed(new_ids)
+        return replace(self.renamed(new_ids), movable=not fixed)
 
-    def respects(self, task: int, counts: NDArray[np.int64]) -> bool:
+    def respects(self, task: int, counts: Integers) -> bool:
         """Whether cluster sizes of a task lie within its bounds."""
         return bool(np.all(counts >= self.lower[task]) and np.all(counts <= self.upper[task]))
 
 
-def free_bounds(sizes: NDArray[np.int64], present: NDArray[np.bool_], least: int = 1) -> SizeBounds:
+def free_bounds(sizes: Integers, present: NDArray[np.bool_], least: int = 1) -> SizeBounds:
     """No bound but that every cluster that a task has keeps ``least`` rows, or what the task has for each."""
     kept = np.minimum(least, sizes // np.maximum(present.sum(axis=1), 1))
     return SizeBounds(np.where(present, kept[:, None], 0), np.where(present, sizes[:, None], 0))
 
 
-def neutral_bounds(sizes: NDArray[np.int64], clusters: NDArray[np.int64]) -> SizeBounds:
+def neutral_bounds(sizes: Integers, clusters: Integers) -> SizeBounds:
     """No bound but that each of so many clusters of a task keeps ``LEAST_ROWS`` rows."""
     bounds = free_bounds(sizes, np.arange(clusters.max()) < clusters[:, None], LEAST_ROWS)
     return replace(bounds, movable=bool(np.ptp(clusters)))
 
 
-def proportional(bounds: SizeBounds, sizes: NDArray[np.int64], wanted: NDArray[np.int64]) -> SizeBounds:
+def proportional(bounds: SizeBounds, sizes: Integers, wanted: Integers) -> SizeBounds:
     """Bounds of a sample: the same shares, rounded outwards."""
     lower = bounds.lower * wanted[:, None] // sizes[:, None]
     upper = -(-bounds.upper * wanted[:, None] // sizes[:, None])
     return SizeBounds(lower, upper, bounds.movable)
 
 
-def left_over(
-    known: NDArray[Any], lower: NDArray[np.int64], upper: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def left_over(known: NDArray[Any], lower: Integers, upper: Integers) -> tuple[Integers, Integers]:
     """Bounds of a task for its other rows, from the labels of those that are known (−1 for unknown)."""
     own = np.bincount(known[known >= 0], minlength=len(lower))
     return np.maximum(lower - own, 0), np.maximum(upper - own, 0)

@@ -30,10 +30,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
+from mtclust.core import Array, Integers
 from mtclust.core.kernels import ROUNDING
 from mtclust.core.labels import SizeBounds, counts_by_task, tasks_of_rows
-
-Array = NDArray[np.float64]
 
 #: with more tasks than this, whose class means are known in coordinates, pairs of tasks are not matched one by one
 _MANY_TASKS = 50
@@ -43,7 +42,7 @@ _SWEEPS = 5
 GROUP_SIMILARITY = 0.5
 
 
-def class_mean_products(kernel: Array, offsets: NDArray[np.int64], labels: NDArray[np.int64], n_clusters: int) -> Array:
+def class_mean_products(kernel: Array, offsets: Integers, labels: Integers, n_clusters: int) -> Array:
     """Inner products between the class means of all tasks, shape (m, m, C, C); empty clusters have mean 0."""
     m = len(offsets) - 1
     indicator = np.zeros((len(labels), m * n_clusters))
@@ -57,7 +56,7 @@ def class_mean_products(kernel: Array, offsets: NDArray[np.int64], labels: NDArr
 
 def best_relabelling(
     profit: NDArray[Any], bounds: SizeBounds | None = None, task: int = 0, counts: Any = None
-) -> NDArray[np.int64]:
+) -> Integers:
     """The one-to-one map old id → new id of highest profit.
 
     With the ``bounds`` of a task and its cluster sizes ``counts`` no cluster takes an id whose bounds its size breaks,
@@ -70,9 +69,7 @@ def best_relabelling(
     return new_ids.astype(np.int64)
 
 
-def match_labels(
-    kernel: Array, offsets: NDArray[np.int64], labels: NDArray[np.int64], bounds: SizeBounds
-) -> tuple[NDArray[np.int64], Array]:
+def match_labels(kernel: Array, offsets: Integers, labels: Integers, bounds: SizeBounds) -> tuple[Integers, Array]:
     """Labels whose equal ids have similar class means in all tasks, and the similarity V of the tasks (m × m).
 
     Strongest pair of tasks first; every further task is matched to those before it, weighted by V².
@@ -83,9 +80,7 @@ def match_labels(
     return new_ids[tasks_of_rows(offsets), labels], similarity
 
 
-def match_means(
-    means: Array, sizes: NDArray[np.int64], bounds: SizeBounds, task: int | None = None
-) -> tuple[NDArray[np.int64], Array]:
+def match_means(means: Array, sizes: Integers, bounds: SizeBounds, task: int | None = None) -> tuple[Integers, Array]:
     """New ids (m × C) from the class means of all tasks and the cluster sizes, and the similarity V of the tasks.
 
     ``means`` are inner products (m, m, C, C) or coordinates (m, C, r); the mean of an empty cluster is 0. Where a
@@ -138,7 +133,7 @@ def match_means(
     return new_ids, similarity
 
 
-def _similarity(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -> tuple[Array, Array]:
+def _similarity(products: Array, sizes: Integers, bounds: SizeBounds) -> tuple[Array, Array]:
     """Normalised products of class means (m, m, C, C) and the value V of the best matching of every two tasks.
 
     Where one of two tasks lacks clusters, the products are those of its clusters with the matched ones of the other,
@@ -163,7 +158,7 @@ def _similarity(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -
     return products, similarity
 
 
-def _shifted_products(products: Array, sizes: NDArray[np.int64], i: int, k: int) -> tuple[Array, float]:
+def _shifted_products(products: Array, sizes: Integers, i: int, k: int) -> tuple[Array, float]:
     """How near the class means of two tasks are (C × C, 0 for clusters one of them lacks), and their cosine V.
 
     The nearness of two means is (τ − ½|a + t − b|²)/(Cτ), τ the mean squared length of the matched ones: 1/C where they
@@ -194,7 +189,7 @@ def _shifted_products(products: Array, sizes: NDArray[np.int64], i: int, k: int)
     return nearness, float(np.sum(a_own * b_own) / norm)
 
 
-def _nearest_subset(a: Array, b: Array, shifted: bool) -> tuple[NDArray[np.int64], Array]:
+def _nearest_subset(a: Array, b: Array, shifted: bool) -> tuple[Integers, Array]:
     """For every point of a one of b, and the shift of a, such that the matched points are nearest.
 
     Matching and shifting in turn, from the shifts that put one point of a on one of b.
@@ -216,7 +211,7 @@ def _nearest_subset(a: Array, b: Array, shifted: bool) -> tuple[NDArray[np.int64
     return matched, shift
 
 
-def _match_many(means: Array, counts: NDArray[np.int64], bounds: SizeBounds) -> tuple[NDArray[np.int64], Array]:
+def _match_many(means: Array, counts: Integers, bounds: SizeBounds) -> tuple[Integers, Array]:
     """New ids (m × C) from the class means (m × C × r) of every task, and the similarity V of the tasks."""
     m, C, _ = means.shape
     norms = np.linalg.norm(means.reshape(m, -1), axis=1)
@@ -256,14 +251,14 @@ def _match_many(means: Array, counts: NDArray[np.int64], bounds: SizeBounds) -> 
     return ids, similarity
 
 
-def pair_counts(labels: Any, model: Any, n_clusters: int) -> NDArray[np.int64]:
+def pair_counts(labels: Any, model: Any, n_clusters: int) -> Integers:
     """How many rows have which two labels."""
     if not isinstance(labels, np.ndarray):  # a handle to labels that lie elsewhere
         return labels.pair_counts(model, n_clusters)
     return np.bincount(labels * n_clusters + model, minlength=n_clusters**2).reshape(n_clusters, n_clusters)
 
 
-def groups_of_tasks(similarity: Array) -> list[NDArray[np.int64]]:
+def groups_of_tasks(similarity: Array) -> list[Integers]:
     """Connected components of the tasks whose similarity exceeds ``GROUP_SIMILARITY``."""
     n_groups, group_of = connected_components(similarity > GROUP_SIMILARITY, directed=False)
     return [np.flatnonzero(group_of == group) for group in range(n_groups)]

@@ -27,11 +27,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
-from mtclust.core.criterion import SMALLEST_RESIDUAL, indicators
+from mtclust.core import Array, Integers
+from mtclust.core.criterion import SMALLEST_RESIDUAL
 from mtclust.core.kernels import CentredKernel, Kernel
 from mtclust.core.labels import SizeBounds
-
-Array = NDArray[np.float64]
 
 #: rows scored at once, so that a kernel between many new and many old rows is never held whole
 _BLOCK = 1024
@@ -49,7 +48,7 @@ class DecisionModel:
     centres: Array | None = None  # taken off the rows of every task before the kernel sees them (m × d)
     temperature: float = 1.0  # of the probabilities (:func:`probabilities`)
 
-    def scores(self, X: Any, task_numbers: NDArray[np.int64]) -> Array:
+    def scores(self, X: Any, task_numbers: Integers) -> Array:
         """F of every row for its own task, shape (n, C)."""
         result = np.empty((X.shape[0], self.intercept.shape[1]))
         linear = self.kernel.kind == "linear" and self.rows is None  # Nyström features of it have rows
@@ -67,7 +66,7 @@ class DecisionModel:
                 result[begin : begin + _BLOCK][mine] = np.where(self.present[task], scores, -np.inf)
         return result
 
-    def clusters(self, rows: Any) -> NDArray[np.int64]:
+    def clusters(self, rows: Any) -> Integers:
         """Clusters of rows by a model of one task."""
         return np.asarray(self.scores(rows, np.zeros(rows.shape[0], dtype=np.int64)).argmax(axis=1), dtype=np.int64)
 
@@ -116,15 +115,7 @@ class CommonKept:
     moves: Array | None = None  # what is taken off the rows of the fitted tasks, where they are aligned (m × d)
     means: Array | None = None  # of the clusters then, to which a new task is moved (C × d)
 
-    @classmethod
-    def of(cls, model: DecisionModel, bounds: SizeBounds, moves: Array | None, rows: Array | None) -> CommonKept:
-        """With the means of the clusters of some rows, after they were moved."""
-        if rows is None:
-            return cls(model, bounds, moves)
-        z = indicators(model.clusters(rows), bounds.n_clusters)
-        return cls(model, bounds, moves, z.T @ rows / np.maximum(z.sum(axis=0), 1.0)[:, None])
-
-    def in_frame(self, rows: Any, task_numbers: NDArray[np.int64]) -> Any:
+    def in_frame(self, rows: Any, task_numbers: Integers) -> Any:
         """Rows of the fitted tasks where the model compares them: moved, if tasks are aligned."""
         if self.moves is None:
             return rows
@@ -145,7 +136,7 @@ class KernelOrigin:
     rows: Any  # sorted by task
     centred: CentredKernel
     # rows of the input in sorted order: the columns of a precomputed kernel come in the order of the input (N,)
-    order: NDArray[np.int64]
+    order: Integers
     centres: Array | None = None  # what was taken off the rows of every task before the kernel saw them (m × d)
 
 
@@ -180,7 +171,7 @@ def probabilities(scores: Array, temperature: float) -> Array:
     return np.asarray(softmax(scores / temperature, axis=1))
 
 
-def best_temperature(scores: Array, labels: NDArray[np.int64]) -> float:
+def best_temperature(scores: Array, labels: Integers) -> float:
     """The temperature under which labels are most likely, given scores of rows that were left out.
 
     One row in as many as there are counts as wrong (label smoothing): without that clusters without any overlap would

@@ -19,8 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from mtclust.core import Array, Integers
+
 Hashes = NDArray[np.uint64]
 
 #: frequencies by which statistics of a column become its weights; cells of a key in a standard deviation
@@ -57,19 +57,23 @@ class Content:
     finer: Any = None  # numbers that sort rows of one hash (n,)
 
     @classmethod
-    def of(cls, over: Callable[..., Any], n_tasks: int, begun: Content | None = None) -> Content:
+    def of(cls, over: Callable[..., Any], n_tasks: int, powers: tuple[Any, ...] | None = None) -> Content:
         """In three passes ``over`` the blocks of a dense table: sums go up, means and weights down.
 
-        Where these are known, in ``begun``, there is one pass, over keys.
+        Where the ``powers`` of the columns are known there is one pass, over keys.
         """
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what cannot be squared is refused later
-            if begun is None:
+            if powers is None:
                 n, mean, deviation = over(_levels, _merged_levels)
                 scale = deviation + _SMALLEST * (deviation.max(initial=0.0) or 1.0)  # hardly varies, hardly counts
-                third, fourth, odd, products = over(partial(_powers, mean, scale), added)
-                weights = _weights(third / n, fourth / n, np.sum((products / n) ** 4, axis=1))
-                directed = np.column_stack([weights * odd[:, None] / n, weights[:, 0]])
-                begun = cls(mean, scale, weights, directed)
+                powers = n, mean, scale, *over(partial(_powers, mean, scale), added)
+            n, mean, scale, third, fourth, odd, products = powers
+            # statistics that a change of sign leaves as they are
+            common = np.sum((products / n) ** 4, axis=1) + 0.9
+            even = np.stack([np.log1p((third / n) ** 2), np.log1p(np.abs(fourth / n)), common], axis=1)
+            weights = np.sin(even @ _FREQUENCIES)
+            directed = np.column_stack([weights * odd[:, None] / n, weights[:, 0]])
+            begun = cls(mean, scale, weights, directed)
             sums, squares, sizes = over(partial(_by_task, begun, n_tasks), added)
             level = sums.sum(axis=0) / sizes.sum()
             deviation = np.sqrt(np.maximum(squares / sizes.sum() - level**2, 0.0))
@@ -127,9 +131,9 @@ def content_order(X: Any, tasks: Integers | None = None, n_tasks: int = 1) -> Co
     tasks = np.zeros(X.shape[0], dtype=np.int64) if tasks is None else tasks
     if sp.issparse(X) and np.prod(X.shape) <= LARGEST_DENSE:
         X = X.toarray()
-    X, begun = (X, _of_sparse(X)) if sp.issparse(X) else (np.asarray(X), None)
+    X, powers = (X, _powers_of_sparse(X)) if sp.issparse(X) else (np.asarray(X), None)
     over = partial(over_blocks, X, tasks)
-    content = Content.of(over, n_tasks, begun)
+    content = Content.of(over, n_tasks, powers)
     hashes, finer = over(content.both_hashes, joined)
     return replace(content, hashes=hashes, finer=finer)
 
@@ -252,24 +256,17 @@ def _by_task(content: Content, n_tasks: int, rows: Any, tasks: Integers) -> tupl
     return sums, np.einsum("nk,nk->k", keys, keys), np.bincount(tasks, minlength=n_tasks)
 
 
-def _of_sparse(X: Any) -> Content:
-    """Means and weights without a dense copy, powers around the mean from powers around zero."""
+def _powers_of_sparse(X: Any) -> tuple[Any, ...]:
+    """Levels and powers of a row on average without a dense copy, powers around the mean from powers around zero."""
     n, d = X.shape
     mean, second, cubes, fourths = (np.asarray(X.power(k).mean(axis=0), dtype=np.float64).ravel() for k in (1, 2, 3, 4))
     deviation = np.sqrt(np.maximum(second - mean**2, 0.0))
     scale = deviation + _SMALLEST * (deviation.max(initial=0.0) or 1.0)
     third = (cubes - 3 * mean * second + 2 * mean**3) / scale**3
     fourth = (fourths - 4 * mean * cubes + 6 * mean**2 * second - 3 * mean**4) / scale**4
-    weights = _weights(third, fourth, np.zeros(d))
     squares = X.power(2) @ scale**-2 - 2 * (X @ (mean / scale**2)) + np.sum((mean / scale) ** 2)
     odd = X.T @ (squares - squares.mean()) / (n * d) / scale
-    directed = np.column_stack([weights * odd[:, None], weights[:, 0]])
-    return Content(mean, scale, weights, directed)
-
-
-def _weights(third: Array, fourth: Array, common: Array) -> Array:
-    """Weights (d × 3) by statistics that a change of sign leaves as they are."""
-    return np.sin(np.stack([np.log1p(third**2), np.log1p(np.abs(fourth)), common + 0.9], axis=1) @ _FREQUENCIES)
+    return 1, mean, scale, third, fourth, odd, np.zeros((d, 1))
 
 
 def on_a_grid(X: Array, tasks: Integers) -> Array:

@@ -20,13 +20,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from mtclust.core import Integers
 from mtclust.core.labels import offsets_of, rows_of_tasks
 from mtclust.core.matching import best_relabelling, pair_counts
 from mtclust.core.order import Content, content_order, first_by_content
 from mtclust.util.messages import listing
 
-#: more tasks than this with fewer than two rows each, on average, are taken for ids of rows
-_FEW_TASKS = 20
 #: up to so many rows are put in the order of their content
 ORDERED = 20_000
 
@@ -38,7 +37,7 @@ class TaskIndex:
     names: NDArray[Any]  # the distinct task ids, sorted (m,)
     task_numbers: NDArray[Any]  # position in ``names`` of each row's task, in the order of the input (n,)
     order: NDArray[Any]  # sorts the rows by task, within tasks as they came or by content (n,)
-    offsets: NDArray[np.int64]  # task i holds the sorted rows ``offsets[i]:offsets[i + 1]`` (m + 1,)
+    offsets: Integers  # task i holds the sorted rows ``offsets[i]:offsets[i + 1]`` (m + 1,)
     is_sorted: bool = False  # whether the rows came sorted by task, so that ``order`` changes nothing
     content: Content | None = None  # what rows say of an order, once they were asked (:meth:`by_content`)
     ordered: bool = False  # whether the rows of every task come in that order
@@ -48,18 +47,13 @@ class TaskIndex:
         return len(self.names)
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Integers:
         return np.diff(self.offsets)
 
     @property
-    def task_order(self) -> NDArray[np.int64]:
+    def task_order(self) -> Integers:
         """The tasks in the order that follows from their rows, where it is known, whatever they are called (m,)."""
         return np.arange(self.n_tasks) if self.content is None else np.asarray(self.content.tasks)
-
-    @property
-    def columns(self) -> NDArray[np.int64] | None:
-        """The columns in an order that follows from their content, where it is known (d,)."""
-        return None if self.content is None else self.content.columns
 
     def slices(self) -> list[slice]:
         """One slice of the sorted rows per task."""
@@ -78,7 +72,7 @@ class TaskIndex:
             return replace(self, content=content)
         return replace(self, order=content.of_rows(self.task_numbers), is_sorted=False, content=content, ordered=True)
 
-    def first_rows(self, tasks: NDArray[np.int64], numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    def first_rows(self, tasks: Integers, numbers: Integers) -> list[Integers]:
         """Positions within tasks of as many rows of each as are asked for that come first in the order of content.
 
         Where that is not known they are evenly spread over the task.
@@ -96,7 +90,7 @@ class TaskIndex:
         numbers = np.zeros_like(self.task_numbers)
         return replace(self, names=self.names[:1], task_numbers=numbers, offsets=self.offsets[[0, -1]], content=None)
 
-    def even_rows(self, k: int, by_content: bool) -> NDArray[np.int64]:
+    def even_rows(self, k: int, by_content: bool) -> Integers:
         """About k positions of the sorted rows, of every task its share, those that come first by content."""
         even = ((np.arange(k) + 0.5) * (int(self.offsets[-1]) / k)).astype(np.int64)
         if not by_content or self.content is None:
@@ -112,7 +106,7 @@ class TaskIndex:
         """Which rows of the input are at these positions of the sorted rows."""
         return self.order[positions]
 
-    def to_input_order(self, sorted_values: Any, new_ids: NDArray[np.int64] | None = None) -> Any:
+    def to_input_order(self, sorted_values: Any, new_ids: Integers | None = None) -> Any:
         """Undo the sorting: values of the sorted rows, or labels under new ids, in the order the rows came in."""
         sorted_values = sorted_values if new_ids is None else new_ids[sorted_values]
         if self.is_sorted:
@@ -121,9 +115,7 @@ class TaskIndex:
         values[self.order] = sorted_values
         return values
 
-    def with_plain_ids(
-        self, labels: Any, single: Any, n_clusters: int, free: bool
-    ) -> tuple[Any, Any, NDArray[np.int64] | None]:
+    def with_plain_ids(self, labels: Any, single: Any, n_clusters: int, free: bool) -> tuple[Any, Any, Integers | None]:
         """Labels in the order of the input, clusters numbered by their sizes and first rows if ids are free.
 
         ``single`` are other labels of the rows; they are named to agree with these as often as possible. Returns both
@@ -143,7 +135,7 @@ class TaskIndex:
 
 
 @lru_cache(maxsize=64)
-def even_positions(n: int, k: int) -> NDArray[np.int64]:
+def even_positions(n: int, k: int) -> Integers:
     """Some (k) of n positions, evenly spread with jitter: plain strides miss clusters where rows come in a pattern."""
     if n <= k:
         return np.arange(n)
@@ -192,18 +184,7 @@ def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
     return TaskIndex(names, by_row, np.argsort(narrow, kind="stable").astype(integer), offsets, is_sorted)
 
 
-def refuse_rows_as_tasks(index: TaskIndex) -> None:
-    """Refuse very many tasks that hardly have more than a row each: an id of rows was given."""
-    n, m = int(index.offsets[-1]), index.n_tasks
-    if m > _FEW_TASKS and n < 2 * m:
-        raise ValueError(
-            f"tasks has {m} different ids for {n} rows, {int(np.sum(index.sizes == 1))} of them with one row only: "
-            "they name rows, not tasks. A task is a group of rows that is clustered together; give one id per group, "
-            "or leave tasks out if all rows are of one task."
-        )
-
-
-def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> NDArray[np.int64]:
+def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> Integers:
     """Positions in ``known`` of each row's task; an id that was not in ``fit`` is an error.
 
     With a single known task ``tasks`` may be left out.

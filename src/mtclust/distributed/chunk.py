@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.core import Array, Integers
 from mtclust.core.labels import offsets_of, tasks_of_rows
 from mtclust.core.order import Content, Hashes, joined, likely, over_blocks
 from mtclust.rows.features import FeatureMap
@@ -19,8 +20,7 @@ from mtclust.rows.moments import raw_sums
 from mtclust.rows.passes import scores_of
 from mtclust.rows.source import TableRows
 
-Array = NDArray[np.float64]
-Positions = NDArray[np.int64]
+Positions = Integers
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def rows_of(raw: Any, reading: Reading) -> NDArray[Any]:
     return np.ascontiguousarray(raw, dtype=reading.dtype)
 
 
-def by_task(task_numbers: NDArray[Any], reading: Reading) -> tuple[Positions, NDArray[np.int64]]:
+def by_task(task_numbers: NDArray[Any], reading: Reading) -> tuple[Positions, Integers]:
     """The order that sorts the rows of a chunk by task, and where every task begins."""
     counts = np.bincount(task_numbers, minlength=reading.n_tasks)
     return np.argsort(task_numbers, kind="stable"), offsets_of(counts)
@@ -129,14 +129,14 @@ Models = tuple[Array, Array]
 class ChunkLabels:
     """Labels of a chunk, sorted by task, with class sums; until they are settled, also gaps and cluster sizes."""
 
-    offsets: NDArray[np.int64]
+    offsets: Integers
     labels: NDArray[Any]
     sums: Array  # m × C × r
     gaps: Array
-    counts: NDArray[np.int64]
+    counts: Integers
 
 
-def named(labels: ChunkLabels, new_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+def named(labels: ChunkLabels, new_ids: Integers) -> Integers:
     """The labels after clusters were given new ids (m × C)."""
     return new_ids[tasks_of_rows(labels.offsets), labels.labels]
 
@@ -159,9 +159,7 @@ def propose(raw: Any, task_numbers: NDArray[Any], reading: Reading, models: Mode
     return ChunkLabels(source.offsets, labels.astype(np.min_scalar_type(-C)), sums, gaps, counts)
 
 
-def overview(
-    proposed: ChunkLabels, base: Positions, steps: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], dict[int, Array]]:
+def overview(proposed: ChunkLabels, base: Positions, steps: Integers) -> tuple[Integers, dict[int, Array]]:
     """Cluster sizes, and some of the gaps of every task."""
     gaps = {}
     for task in np.flatnonzero(np.diff(proposed.offsets)).tolist():
@@ -207,16 +205,14 @@ def finish_labels(
     return replace(proposed, labels=labels.astype(proposed.labels.dtype), sums=sums, gaps=np.empty(0))
 
 
-def outcome(new: ChunkLabels, old: ChunkLabels | None, new_ids: NDArray[np.int64]) -> tuple[Array, int]:
+def outcome(new: ChunkLabels, old: ChunkLabels | None, new_ids: Integers) -> tuple[Array, int]:
     """Class sums, and how many labels differ from those before."""
     if old is None:
         return new.sums, len(new.labels)
     return new.sums, int(np.count_nonzero(named(old, new_ids) != new.labels))
 
 
-def in_input_order(
-    labels: NDArray[np.int64], task_numbers: NDArray[Any], new_ids: NDArray[np.int64] | None
-) -> NDArray[np.int64]:
+def in_input_order(labels: Integers, task_numbers: NDArray[Any], new_ids: Integers | None) -> Integers:
     """Labels that are sorted by task, or new ids of them, in the order of the input."""
     result = np.empty_like(labels)
     result[np.argsort(task_numbers, kind="stable")] = labels if new_ids is None else new_ids[labels]

@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.core import Array
 from mtclust.core.kernels import require_finite
 from mtclust.core.labels import counts_by_task, offsets_of
 from mtclust.core.matching import pair_counts
@@ -29,8 +30,6 @@ from mtclust.rows.passes import TaskLabels, first_gap, first_prices, gap_step, s
 from mtclust.rows.source import values_of
 from mtclust.util.messages import phase
 from mtclust.util.system import require
-
-Array = NDArray[np.float64]
 
 
 class ChunkedRows(RowSource):
@@ -75,9 +74,9 @@ class ChunkedRows(RowSource):
 
     def best_labels(self, data: Data, W: Array) -> list[TaskLabels]:
         none = np.zeros(data.bounds.n_clusters)
-        prices = [first_prices(self, data, i, W[i], none.copy()) for i in range(data.n_tasks)]
+        prices = [first_prices(self, data, i, W[i], none.copy()) for i in range(len(W))]
         tasks: list[TaskLabels] = [ChunkedTaskLabels(self, own) for own in prices]
-        self.relabel(data, W, tasks, list(range(data.n_tasks)))
+        self.relabel(data, W, tasks, list(range(len(W))))
         return tasks
 
     def relabel(self, data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
@@ -86,7 +85,7 @@ class ChunkedRows(RowSource):
         with phase(f"pass {self.n_passes}"):
             own, sizes = cast(list[ChunkedTaskLabels], labels), data.moments.sizes
             prices = np.stack([task.prices for task in own])
-            weights, constants = map(np.stack, zip(*[data.on_raw(i, W[i]) for i in range(data.n_tasks)]))
+            weights, constants = map(np.stack, zip(*[data.on_raw(i, W[i]) for i in range(len(W))]))
             models = self.engine.constant((weights, prices - constants))
             proposed = self.engine.keep(self.table.steps(chunk.propose, self._reading, models))
             counts, gaps = self._overview(proposed, np.array([gap_step(int(n)) for n in sizes]))

@@ -15,12 +15,12 @@ from mtclust.core.order import Content, bits_of, first_hashes, in_sequence
 from mtclust.core.tasks import index_tasks, task_ids
 from mtclust.core.validation import split_task_column
 from mtclust.distributed import chunk, is_dask
+from mtclust.distributed.chunk import Positions
 from mtclust.distributed.engine import Engine
 
 if TYPE_CHECKING:
     from mtclust.estimators.base import MultitaskClusterer
 
-Positions = NDArray[np.int64]
 #: for some chunks which of the rows that were asked for they have, and where these are in the order of their tasks
 Places = dict[int, tuple[Positions, Positions]]
 

@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -28,12 +27,13 @@ from mtclust.choose.number import CANDIDATES, choose_n_clusters, warn_of_choice
 from mtclust.choose.record import ClusterNumberChoice
 from mtclust.choose.settings import Input, Params, rows_by_task
 from mtclust.choose.views import is_wide
+from mtclust.core import Array, Integers
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.hints import NO_HINTS, Hints, check_sizes, read_known, read_links
+from mtclust.core.hints import NO_HINTS, Hints, read_known, read_links
 from mtclust.core.kernels import KERNELS
 from mtclust.core.labels import SizeBounds, counts_by_task, neutral_bounds, one_per_task, parse_sizes
 from mtclust.core.model import probabilities
-from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks, task_ids
+from mtclust.core.tasks import TaskIndex, index_tasks, task_ids
 from mtclust.core.validation import check_index, check_input, check_spreads, generator_of, read_known_rows, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.confidence import outliers_of, separation, separation_by, store_by_row
@@ -46,7 +46,8 @@ from mtclust.search.problem import Method, SearchOptions
 from mtclust.util.messages import reporting, warn_user
 from mtclust.util.system import memory_named, one_blas_thread
 
-Array = NDArray[np.float64]
+#: more tasks than this with fewer than two rows each, on average, are taken for ids of rows
+_FEW_TASKS = 20
 
 
 def unchanged_on_failure(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -181,8 +182,14 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 
         ``rows`` is a table that numbers of rows index, ``hints`` are those of rows sorted by task.
         """
-        refuse_rows_as_tasks(index)
-        what = f"fit of {rows.shape[0]} rows in {index.n_tasks} tasks"
+        n, m = rows.shape[0], index.n_tasks
+        if m > _FEW_TASKS and n < 2 * m:
+            raise ValueError(
+                f"tasks has {m} different ids for {n} rows, {int(np.sum(index.sizes == 1))} of them with one row only: "
+                "they name rows, not tasks. A task is a group of rows that is clustered together; give one id per "
+                "group, or leave tasks out if all rows are of one task."
+            )
+        what = f"fit of {n} rows in {m} tasks"
         with one_blas_thread(), reporting(self), memory_named(what):
             choice = None
             if isinstance(self.n_clusters, str | range):
@@ -199,7 +206,7 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             print(f"[{type(self).__name__}] {entry['stage']}, {entry['step']}: {entry['objective']:.6g}")
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> NDArray[np.int64]:
+    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Integers:
         """Cluster the rows of all tasks and return ``labels_``; arguments as those of :meth:`fit`."""
         return self.fit(X, y, **fit_params).labels_
 
@@ -223,7 +230,7 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         warn_of_choice(choice)
         return choice
 
-    def _clusters_per_task(self, index: TaskIndex, choice: ClusterNumberChoice | None) -> NDArray[np.int64]:
+    def _clusters_per_task(self, index: TaskIndex, choice: ClusterNumberChoice | None) -> Integers:
         """The number of clusters of every task from the one that was chosen, a number or a mapping task → number."""
         n = int(index.sizes.sum())
         given: Any = self.n_clusters if choice is None else choice.chosen
@@ -327,7 +334,7 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             return scores_distributed(self, X, tasks)
         return self._model.scores(*read_known_rows(self, X, tasks))
 
-    def predict(self, X: Any, *, tasks: Any = None) -> NDArray[np.int64]:
+    def predict(self, X: Any, *, tasks: Any = None) -> Integers:
         """Cluster of every row: the one with the highest score.
 
         On the rows of ``fit`` this may differ from ``labels_``, which also obey the cluster sizes. A cluster that a
@@ -496,7 +503,7 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         save(self, path, extra=extra)
 
 
-def _read_counts(sample_weight: Any, n_rows: int) -> NDArray[np.int64]:
+def _read_counts(sample_weight: Any, n_rows: int) -> Integers:
     """How often every row counts."""
     weights = np.asarray(sample_weight)
     whole = weights.shape == (n_rows,) and weights.dtype.kind in "iufb" and np.all(weights == np.round(weights))
@@ -508,8 +515,8 @@ def _read_counts(sample_weight: Any, n_rows: int) -> NDArray[np.int64]:
     return weights.astype(np.int64)
 
 
-def _check_known(params: Params, given: Input, known: NDArray[np.int64]) -> None:
-    """Refuse known rows that contradict the number of clusters or sizes that are given."""
+def _check_known(params: Params, given: Input, known: Integers) -> None:
+    """Refuse known rows that no labels with the number of clusters and the sizes that are given can have."""
     index, clusters, C = given.index, given.clusters, int(given.clusters.max())
     if known.max() >= C:
         row = int(index.order[int(np.flatnonzero(known >= C)[0])])
@@ -522,4 +529,14 @@ def _check_known(params: Params, given: Input, known: NDArray[np.int64]) -> None
         bounds = SizeBounds(np.zeros_like(bounds.lower), bounds.upper, bounds.movable)
     else:
         bounds = parse_sizes(params.sizes, index.sizes, clusters, index.names)
-    check_sizes(counts_by_task(known, index.offsets, C), bounds, index.sizes, index.names.tolist())
+    for i, counts in enumerate(counts_by_task(known, index.offsets, C)):
+        n, lower, upper = index.sizes[i], bounds.lower[i], bounds.upper[i]
+        possible = np.all(counts <= upper) and np.maximum(counts, lower).sum() <= n
+        if bounds.movable:
+            possible = np.count_nonzero(counts) <= np.count_nonzero(upper)
+        if not possible:
+            raise ValueError(
+                f"known has {counts.tolist()} rows of the clusters in task {index.names.tolist()[i]!r}, but sizes and "
+                f"n_clusters ask for {lower.tolist()} to {upper.tolist()} of its {n} rows; change sizes or n_clusters, "
+                "or leave some of these rows unknown."
+            )

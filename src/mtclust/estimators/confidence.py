@@ -19,13 +19,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from mtclust.choose.choice import Question
 from mtclust.choose.judge import Predictability
 from mtclust.choose.settings import Sample, rows_by_task
 from mtclust.choose.views import View, candidate_kernels
+from mtclust.core import Array, Integers, Labels
 from mtclust.core.kernels import KERNELS, Kernel, squared_distances
 from mtclust.core.model import probabilities
 from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
@@ -37,8 +37,6 @@ from mtclust.util.system import one_blas_thread
 if TYPE_CHECKING:
     from mtclust.estimators.base import MultitaskClusterer
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: rows of a task that neighbours are sought among
 _MOST_REFERENCES = 500
@@ -59,13 +57,13 @@ def separation_by(model: MultitaskClusterer, X: Any, tasks: Any) -> float:
     rows, numbers = read_known_rows(model, X, tasks)
     index = rows_by_task(model._read_params(), rows, index_tasks(model.tasks_[numbers], rows.shape[0]))
     sample, labels = judged_rows(rows, index), model._model.scores(rows, numbers).argmax(axis=1)
-    return float(separation(model, sample, index.columns, labels[sample.order]).mean())
+    return float(separation(model, sample, labels[sample.order]).mean())
 
 
-def separation(model: MultitaskClusterer, sample: Sample, columns: Labels | None, labels: Labels) -> Array:
+def separation(model: MultitaskClusterer, sample: Sample, labels: Labels) -> Array:
     """How well every cluster is separated, in the frame of a model that has these tasks."""
     index, C = sample.index, model.n_clusters_
-    view = View(sample.rows, index.offsets, sample.order, columns=columns)
+    view = View(sample.rows, index.offsets, sample.order, columns=getattr(index.content, "columns", None))
     question = Question(view, candidate_kernels(model.kernel, "auto"), np.full(index.n_tasks, C), "independent")
     tasks = np.searchsorted(model.tasks_, index.names)[index.task_numbers]
     question, places = question.of_tasks(index.task_order)
@@ -85,7 +83,7 @@ def outliers_of(index: TaskIndex, rows: Any, kernel: Kernel) -> Array:
     return index.to_input_order(outlier_scores(neighbour_distances(rows, index.offsets, kernel), index.offsets))
 
 
-def outlier_scores(distances: Array, offsets: NDArray[np.int64]) -> Array:
+def outlier_scores(distances: Array, offsets: Integers) -> Array:
     """Scores in [0, 1] of rows sorted by task from their distances to their neighbours."""
     relative = np.empty_like(distances)
     for a, b in zip(offsets[:-1], offsets[1:]):
@@ -105,7 +103,7 @@ def _middle(values: Array) -> float:
     return middle if middle > 0 else float(np.mean(values))
 
 
-def neighbour_distances(rows: Any, offsets: NDArray[np.int64], kernel: Kernel | None = None) -> Array:
+def neighbour_distances(rows: Any, offsets: Integers, kernel: Kernel | None = None) -> Array:
     """Mean distance of every row to its nearest rows of the same task, itself left out; 0 for a task of one row.
 
     ``rows`` are sorted by task. With a callable or precomputed ``kernel``, of which they are the matrix then, distances

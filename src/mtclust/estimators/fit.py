@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.choose.choice import bounds_of_labels, constant_lambdas, modelled
@@ -33,8 +32,9 @@ from mtclust.choose.settings import (
     sample_rows,
 )
 from mtclust.choose.views import View, in_many_directions
+from mtclust.core import Array, Labels
 from mtclust.core.coupling import COUPLINGS, correlation
-from mtclust.core.criterion import CRITERIA, indicators
+from mtclust.core.criterion import CRITERIA, indicators, means_of_clusters
 from mtclust.core.kernels import KERNELS, Kernel
 from mtclust.core.labels import (
     counts_by_task,
@@ -61,8 +61,6 @@ from mtclust.util.system import require_kernel_memory
 if TYPE_CHECKING:
     from mtclust.estimators.base import MultitaskClusterer
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: up to this many rows kernel matrices of all of them are used, if the form is left open
 _SMALL = 720
@@ -102,8 +100,10 @@ class Fitting:
         spread = params.by_rows and in_many_directions(self.sample.rows, self.sample.index.offsets)
         if spread and self.form == "primal" and n > ROWS:
             self.sample = sample_rows(X, index, 1500, *every)  # many directions take more rows to see
-        lambdas, share = given_lambdas(params, index), params.lambda2_share(index.n_tasks)
-        self.settings = settings = choose_settings(params, given, self.sample, spread, lambdas)
+        # the ridge of a task alone is λ₁ + m · share · λ₂
+        lambdas, share = given_lambdas(params, index), 1.0 if COUPLINGS[params.method].learns else 1.0 / index.n_tasks
+        weights = None if lambdas is None else (lambdas[0], lambdas[1] * share)
+        self.settings = settings = choose_settings(params, given, self.sample, spread, weights)
         if settings.frame == "task":
             lambdas = lambdas or constant_lambdas(index.n_tasks, settings.spec, settings.criterion, share)
         else:  # all rows are one task
@@ -130,8 +130,7 @@ class Fitting:
         moves[self.sample.tasks] = settings.moves
         others = np.setdiff1d(np.arange(self.index.n_tasks), self.sample.tasks)
         if len(others):
-            z = indicators(outcome.point.labels, C)
-            means = z.T @ sampled / np.maximum(z.sum(axis=0), 1.0)[:, None]
+            means = means_of_clusters(sampled, outcome.point.labels, C)
             few = self._some_rows(others)
             for task, part in zip(others, few.index.slices()):
                 moves[task] = model.offset_of(_dense(few.rows[part]), means)
@@ -263,10 +262,9 @@ class Fitting:
         sample, problem, index, options = self.sample, self.problem, self.index, self.options
         m, similarity = index.n_tasks, np.eye(index.n_tasks)
         if self.settings.frame != "task":  # all rows are one task, in the order of the tasks
-            where = sample.positions_in(index)
-            order = np.argsort(where)
+            order = np.argsort(sample.where)
             problem = problem.with_bounds(free_bounds(np.diff(problem.offsets), few.problem.bounds.present))
-            begun = problem.carried_labels([where[order]], few.point.labels[order], problem.coupling.uncoupled())
+            begun = problem.carried_labels([sample.where[order]], few.point.labels[order], problem.coupling.uncoupled())
             point = self._followed(problem, begun, rng)
             return Outcome(problem, point, point, similarity, few)  # one model for all says nothing of how tasks differ
         if not few.problem.coupling.learns:  # whatever the method is, tasks apart were chosen
@@ -280,7 +278,7 @@ class Fitting:
             labels = problem.starts(positions, starts, int(rng.integers(2**31)))
         counts = np.stack([np.bincount(part, minlength=few.problem.bounds.n_clusters) for part in labels])
         if self.is_searched:
-            problem = problem.with_bounds(problem.bounds.fitted(counts).fixed())
+            problem = problem.with_bounds(problem.bounds.fitted(counts, fixed=True))
         else:
             problem = problem.with_bounds(bounds_of_labels(np.diff(problem.offsets), counts, self.given.clusters))
         Z = few.point.Z if problem.coupling.couples_labels else problem.coupling.uncoupled()
@@ -364,8 +362,11 @@ class Fitting:
             kept: Any = KernelKept.of(problem, point) if self.form == "dual" else FeatureKept.of(problem, point)
         else:  # one model for all tasks
             counts = counts_by_task(point.labels, index.offsets, bounds.n_clusters)
-            rows = None if moves is None else settings.question.view.as_one_task(moves[self.sample.tasks]).rows
-            kept = CommonKept.of(model, free_bounds(index.sizes, counts > 0), moves, rows)
+            means = None
+            if moves is not None:
+                rows = settings.question.view.as_one_task(moves[self.sample.tasks]).rows
+                means = means_of_clusters(rows, model.clusters(rows), bounds.n_clusters)
+            kept = CommonKept(model, free_bounds(index.sizes, counts > 0), moves, means)
             model = model.shared_by(index.n_tasks, moves)
         estimator._model, estimator._kept = model, kept
         estimator.tasks_, estimator.cluster_sizes_ = index.names, counts
@@ -376,7 +377,7 @@ class Fitting:
         estimator.history_, estimator.n_iter_, estimator.converged_ = point.history, point.n_iter, point.converged
         features = None
         if self.form != "dual":
-            features = self.problem.features.described.format(self.problem.data.moments.n_features)
+            features = self.problem.features.described.format(self.problem.data.moments.mean.shape[1])
         coupling, m = COUPLINGS[self.params.method], index.n_tasks
         if coupling.couples_labels:
             Omega = point.Z if len(point.Z) == m else np.full((m, m), 1.0 / m)  # 11ᵀ/m: the tasks share one model
@@ -420,9 +421,9 @@ class Fitting:
         estimator._model = replace(estimator._model, temperature=temperature)
         estimator.probabilities_ = index.to_input_order(probabilities(scores, temperature)) if stored else None
         sample = judged_rows(rows, index)
-        labels = outcome.point.labels[sample.positions_in(index)].astype(np.int64)
+        labels = outcome.point.labels[sample.where].astype(np.int64)
         far = (index, rows[index.order], estimator._model.kernel) if stored else None
-        estimator._later = (sample, index.columns, labels), far
+        estimator._later = (sample, labels), far
 
 
 def judged_rows(rows: Any, index: TaskIndex) -> Sample:

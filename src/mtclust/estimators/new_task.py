@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from mtclust.choose.views import is_wide
+from mtclust.core import Array, Integers, Labels
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS, correlation
 from mtclust.core.criterion import CRITERIA, indicators
@@ -43,8 +43,6 @@ from mtclust.util.system import one_blas_thread
 if TYPE_CHECKING:
     from mtclust.estimators.base import MultitaskClusterer
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: a task is small if it has at most this share of the rows of the median task
 SMALL_SHARE = 0.3
@@ -56,10 +54,10 @@ class KernelKept:
 
     kernel: Kernel
     rows: Any  # None for a precomputed kernel (N × d)
-    offsets: NDArray[np.int64]  # (m + 1,)
+    offsets: Integers  # (m + 1,)
     scale: float  # mean diagonal that the centred kernel was divided by
     centred: bool  # whether features were centred within tasks
-    labels: NDArray[np.int64]  # (N,)
+    labels: Integers  # (N,)
     bounds: SizeBounds
     method: Method
     lambda1: Array  # (m,)
@@ -130,7 +128,7 @@ class FeatureKept:
     features: FeatureMap
     moments: Moments
     b: Array  # 2Φ_iᵀY_i/n_i (m × r × C)
-    counts: NDArray[np.int64]  # cluster sizes (m × C)
+    counts: Integers  # cluster sizes (m × C)
     bounds: SizeBounds
     method: Method
     lambda1: Array  # (m,)
@@ -151,7 +149,7 @@ class FeatureKept:
         self, rows: Any, bounds: SizeBounds, options: SearchOptions, rng: np.random.Generator
     ) -> tuple[AllRows, list[Labels], Labels]:
         """As with kernel matrices; rows of the known tasks are gone, their labels are in the class vectors."""
-        m, criterion = self.moments.n_tasks, CRITERIA[self.criterion]()
+        m, criterion = len(self.moments.sizes), CRITERIA[self.criterion]()
         mean = None if self.features.centres is None else rows.mean(axis=0, keepdims=True)
         table = self.features(rows if mean is None else rows - mean)
         source = TableRows(table, np.array([0, len(table)]))
@@ -202,7 +200,7 @@ class NewTask:
     ((90,), (3, 3), (2,))
     """
 
-    labels_: NDArray[np.int64]
+    labels_: Integers
     task_covariance_: Array | None
     task_correlation_: Array | None
     objective_: float
@@ -217,7 +215,7 @@ class NewTask:
         task = np.full(X.shape[0], len(self._model.intercept) - 1)
         return self._model.scores(X, task)
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    def predict(self, X: Any) -> Integers:
         """Clusters of further rows of the new task."""
         return np.argmax(self.decision_function(X), axis=1)
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
+from mtclust.core import Array, Labels
 from mtclust.core.labels import (
     LEAST_ROWS,
     offsets_of,
@@ -42,8 +43,6 @@ from mtclust.util.messages import counted, reporting
 if TYPE_CHECKING:
     from mtclust.estimators.base import MultitaskClusterer
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: agreement below which clusters are not to be trusted
 DOUBTFUL = 0.7

@@ -21,13 +21,12 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
+from mtclust.core import Array
 from mtclust.core.kernels import Kernel
 from mtclust.core.model import DecisionModel
 from mtclust.core.tasks import TaskIndex
 from mtclust.rows.moments import Moments, RowSource
 from mtclust.rows.source import TableRows
-
-Array = NDArray[np.float64]
 
 #: Nyström rank by default: this times √N, within these bounds
 _RANK_PER_ROOT = 2.0

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.core import Array
 from mtclust.core.kernels import is_rounding, require_finite
 from mtclust.core.labels import SizeBounds
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from mtclust.rows.passes import TaskLabels
     from mtclust.rows.source import LocalRows
 
-Array = NDArray[np.float64]
 
 #: bytes of a block: it stays in the cache between its scores and its class sums
 _BLOCK_BYTES = 2**19
@@ -41,10 +41,6 @@ class Data:
     source: RowSource
     moments: Moments
     bounds: SizeBounds
-
-    @property
-    def n_tasks(self) -> int:
-        return self.moments.n_tasks
 
     def projected(self, raw: NDArray[Any]) -> NDArray[Any]:
         """Raw rows k, or sums of them, as z."""
@@ -111,14 +107,6 @@ class Moments:
     gram: Array  # S_i = Φ_iᵀΦ_i of the centred, scaled features (m × r × r)
     scale: float  # s; 0 where the rows of no task differ
     offset: Array | None = None  # added to the scores of every row of a task (m × C)
-
-    @property
-    def n_tasks(self) -> int:
-        return len(self.sizes)
-
-    @property
-    def n_features(self) -> int:
-        return self.mean.shape[1]
 
     @property
     def root_scale(self) -> float:

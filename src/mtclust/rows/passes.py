@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.core import Array, Integers
 from mtclust.core.assignment import assign
 from mtclust.core.labels import left_over
 from mtclust.core.tasks import even_positions
@@ -24,8 +25,6 @@ from mtclust.rows.moments import Data, RowSource, block_rows
 if TYPE_CHECKING:
     from mtclust.rows.source import LocalRows
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: tasks with more rows than this get their first prices from so many of them
 _FEW_ENOUGH = 20_000

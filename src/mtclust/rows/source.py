@@ -15,13 +15,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mtclust.core import Array
 from mtclust.rows.moments import Data, Moments, RowSource, block_rows, combine, far_from_zero, raw_sums
 from mtclust.rows.passes import TaskLabels, first_prices, relabel
 
 if TYPE_CHECKING:
     from mtclust.rows.features import FeatureMap
-
-Array = NDArray[np.float64]
 
 
 class LocalRows(RowSource):

@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.core import Array, Labels
 from mtclust.core.coupling import COUPLINGS, Solver, objective
 from mtclust.core.criterion import PaperObjective
 from mtclust.core.labels import SizeBounds, code_scale, offsets_of, proportional
@@ -27,9 +28,6 @@ from mtclust.rows.passes import TaskLabels, prices_agree
 from mtclust.rows.source import LocalRows, TableRows
 from mtclust.search.problem import Coupled, Effort, Method, Point
 from mtclust.search.recipe import ROUGH
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: the passes end when a smaller share of the rows changes its label and J falls by less than this share of
 #: ``tol``: equal rows can trade places for ever without any gain
@@ -214,7 +212,7 @@ class AllRows(Coupled):
         """Scores (N × C) of all rows, each from models without it, by its leverage (2/n_i)φ_jᵀQ_iφ_j."""
         fit, moments, offsets = point.fit, self.data.moments, self.offsets
         C, blocks = self.n_clusters, point.fit.at.blocks
-        W, weights = self.criterion.left_out_weights(fit)
+        W, (scale, offset) = self.criterion.left_out_weights(fit)
         # the mean code of every task, where features are centred
         means = (fit.counts / moments.sizes[:, None]) @ self.criterion.codes(np.arange(C), C)
         centred = not np.any(moments.total)
@@ -227,8 +225,7 @@ class AllRows(Coupled):
                 Phi = moments.centred(task, self.data.projected(block))
                 leverages = np.einsum("nr,nr->n", Phi @ blocks[task], Phi) * (2.0 / n)
                 scores = left_out(codes, Phi @ W[task], leverages, means[task] if centred else None, n)
-                if weights is not None:
-                    scores = scores * weights[0][task] + weights[1][task]
+                scores = scores * scale[task] + offset[task]
                 result[first + begin : first + end] = np.where(self.bounds.present[task], scores, -np.inf)
         return result
 
@@ -237,7 +234,7 @@ class AllRows(Coupled):
         assert self.features is not None
         models, offset = self.criterion.scoring(point.fit)
         model = self.features.decision(self.data.moments, self.data.source.shift, self.bounds.present, models)
-        return model if offset is None else replace(model, intercept=model.intercept + offset)
+        return replace(model, intercept=model.intercept + offset)
 
 
 def rows_at(data: Data, positions: list[NDArray[np.int64]]) -> Data:
@@ -259,9 +256,9 @@ def class_vectors(data: Data, which: list[int], tasks: list[TaskLabels]) -> Arra
     return per_row * (a * centred.transpose(0, 2, 1) - rest * moments.total[which][:, :, None])
 
 
-def scored_by(data: Data, offset: Array | None) -> Data:
+def scored_by(data: Data, offset: Array) -> Data:
     """The same rows, whose scores get constants of their own."""
-    return data if offset is None else replace(data, moments=replace(data.moments, offset=offset))
+    return replace(data, moments=replace(data.moments, offset=offset))
 
 
 def rename(data: Data, point: Point, tasks: list[int], stage: str) -> None:

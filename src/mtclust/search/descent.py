@@ -21,6 +21,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from mtclust.core import Array, Labels
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import REVIVAL
 from mtclust.core.criterion import Term
@@ -31,8 +32,6 @@ from mtclust.core.matching import best_relabelling
 if TYPE_CHECKING:
     from mtclust.search.problem import Effort, Point, Problem
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: steps remembered; more gains nothing
 _MEMORY = 5

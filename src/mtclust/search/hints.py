@@ -11,17 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 
+from mtclust.core import Array, Integers, Labels
 from mtclust.core.hints import Hints, Links, placed
 from mtclust.core.labels import SizeBounds, counts_by_task, tasks_of_rows
 from mtclust.core.matching import pair_counts
 from mtclust.search.problem import SearchOptions
 from mtclust.search.recipe import Outcome
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: a name that clusters have in all tasks is given up in one for more than this many known rows of the task
 _COMMON_NAME = 1.5
@@ -44,12 +41,11 @@ def keep_known(
     """
     problem, point, offsets = outcome.problem, outcome.point, outcome.problem.offsets
     labels = np.asarray(point.labels, dtype=np.int64)
-    bounds = problem.bounds.fitted(point.fit.counts)
+    bounds = problem.bounds.fitted(point.fit.counts, fixed=True)
     names = np.tile(np.arange(bounds.n_clusters), (problem.n_tasks, 1))
     if free_names:
         names = names_after_known(labels, known, offsets, bounds)
-    bounds = bounds.renamed(names).fixed()
-    bounds = with_room(bounds, counts_by_task(known, offsets, bounds.n_clusters), np.diff(offsets))
+    bounds = with_room(bounds.renamed(names), counts_by_task(known, offsets, bounds.n_clusters), np.diff(offsets))
     problem = replace(problem.with_bounds(bounds), held=known >= 0)
     begun = [
         placed(names[i][labels[a:b]], known[a:b], bounds.lower[i], bounds.upper[i])
@@ -61,8 +57,8 @@ def keep_known(
     end.record("known rows", "labels")
     few = outcome.few
     if few is not None:
-        bounds = few.problem.bounds.fitted(few.point.fit.counts).renamed(names[few_tasks])
-        renamed = few.problem.with_bounds(bounds.fixed())
+        bounds = few.problem.bounds.fitted(few.point.fit.counts, fixed=True)
+        renamed = few.problem.with_bounds(bounds.renamed(names[few_tasks]))
         few = replace(few, problem=renamed, point=renamed.renamed(few.point, names[few_tasks]))
     return replace(outcome, problem=problem, point=end, few=few, named=True)
 
@@ -103,7 +99,7 @@ def with_room(bounds: SizeBounds, counts: Labels, sizes: Labels) -> SizeBounds:
     return SizeBounds(np.where(crowded[:, None], 0, bounds.lower), np.maximum(bounds.upper, counts))
 
 
-def names_after_known(labels: Labels, known: Labels, offsets: NDArray[np.int64], bounds: SizeBounds) -> Labels:
+def names_after_known(labels: Labels, known: Labels, offsets: Integers, bounds: SizeBounds) -> Labels:
     """New ids (m × C) under which labels agree with most known rows.
 
     Clusters mean the same in all tasks, so that one naming serves all; a task departs from it where its own known rows

@@ -18,6 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from mtclust.core import Array, Labels
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS, Conditioned
 from mtclust.core.criterion import PaperObjective
@@ -27,9 +28,6 @@ from mtclust.core.matching import class_mean_products, match_means
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model, left_out
 from mtclust.search.descent import ExactLabels, descend
 from mtclust.util.messages import counted
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: how tasks are coupled, a key of :data:`mtclust.core.coupling.COUPLINGS`: "relationship" (by Ω, DMTRC), "features"
 #: (by D, DMTFC) or "independent"
@@ -248,11 +246,10 @@ class Problem(Coupled):
 
     def point(self, labels: Labels, Z: Array) -> Point:
         """Evaluate labels under a coupling matrix."""
+        # which clusters a coupled task has was decided by their means; the objective confuses neighbours more often
+        counts = counts_by_task(labels, self.offsets, self.n_clusters)
+        bounds = self.bounds.fitted(counts, fixed=self.coupling.couples_labels)
         at = self.at(Z)
-        bounds = self.bounds.fitted(counts_by_task(labels, self.offsets, self.n_clusters))
-        if self.coupling.couples_labels:
-            # which clusters a task has was decided by their means; the objective confuses neighbours more often
-            bounds = bounds.fixed()
         return Point(Fit(labels.copy(), at, bounds), self.criterion.value(at, self.codes(labels)))
 
     def continued(self, point: Point, Z: Array) -> Point:
@@ -288,7 +285,7 @@ class Problem(Coupled):
         return class_mean_products(self.kernel, self.offsets, point.labels, self.n_clusters)
 
     def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
-        labels = np.concatenate([ids[own] for ids, own in zip(new_ids, self.labels_of(point))])
+        labels = new_ids[tasks_of_rows(self.offsets), point.labels]
         bounds = self.bounds.fitted(counts_by_task(labels, self.offsets, self.n_clusters))
         return replace(point, fit=Fit(labels, point.fit.at, bounds))
 

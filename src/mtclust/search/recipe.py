@@ -22,16 +22,13 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 
+from mtclust.core import Array, Labels
 from mtclust.core.kernels import EXACT_UP_TO, largest_eigenvectors
-from mtclust.core.labels import free_bounds, rows_of_tasks
+from mtclust.core.labels import rows_of_tasks
 from mtclust.core.matching import best_relabelling, groups_of_tasks, pair_counts
 from mtclust.search.problem import Point, Problem, SearchOptions
 from mtclust.util.messages import counted, phase
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 #: smallest eigenvalue of the first Ω, relative to its largest possible (V has ones on its diagonal)
 _FIRST_EIGENVALUE = 0.02
@@ -85,7 +82,7 @@ def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) ->
         point = problem.descend(best, rng, options.effort(stage, last=options.polish))
     if not problem.coupling.couples_labels:
         point, _ = problem.with_bounds(given).matched(point)
-        problem = problem.with_bounds(given.fitted(point.fit.counts).fixed())
+        problem = problem.with_bounds(given.fitted(point.fit.counts, fixed=True))
     alone_point = single if problem.coupling.learns else point
     return Outcome(problem, point, alone_point, similarity)
 
@@ -94,7 +91,7 @@ def _with_ids_of(
     single: Point, problem: Problem, starts: list[list[Labels]]
 ) -> tuple[Problem, list[list[Labels]]]:  # fmt: skip
     """Every task keeps the clusters that it has in the matched labels; starts are renamed to agree with those."""
-    bounds = problem.bounds.fitted(single.fit.counts).fixed()
+    bounds = problem.bounds.fitted(single.fit.counts, fixed=True)
 
     def agreeing(labels: Labels, task: int) -> Labels:
         """Labels of a task with the names of clusters that agree best among those that the bounds allow."""
@@ -242,14 +239,6 @@ def _restarts_under_shared_features(
             stage = "restart under smoothed features"
             best = better(best, _rough(replace(problem, proposed=wider), point, options, rng, stage))
     return best
-
-
-def released(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Point:
-    """Where rows end that are free to move from a solution with bounded sizes."""
-    problem = outcome.problem
-    # the search has decided which clusters a task has
-    free = problem.with_bounds(free_bounds(np.diff(problem.offsets), problem.bounds.present))
-    return free.descend(free.continued(outcome.point, outcome.point.Z), rng, options.effort("released from balance"))
 
 
 def uncoupled(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:

@@ -114,26 +114,25 @@ def reporting(estimator: BaseEstimator) -> AbstractContextManager[None]:
     return _having(_under_way, (type(estimator).__name__, int(estimator.verbose), ()))
 
 
-def _report(estimator: str, verbose: int, phases: tuple[str, ...]) -> None:
-    """Log that a phase begins; ``verbose=1`` prints outermost phases, 2 all of them."""
-    text = ", ".join(phases)
-    LOGGER.info(text)
-    if verbose > (len(phases) > 1):
-        print(f"[{estimator}] {text}", flush=True)
-
-
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """A part of a fit, logged to "mtclust" at level INFO; phases inside it are named together with it."""
-    estimator, verbose, phases = _under_way.get()
-    with _having(_under_way, (estimator, verbose, (*phases, name))):
-        _report(*_under_way.get())
+    """A part of a fit, logged to "mtclust" at level INFO; phases inside it are named together with it.
+
+    ``verbose=1`` prints outermost phases, 2 all of them.
+    """
+    estimator, verbose, outer = _under_way.get()
+    phases = *outer, name
+    LOGGER.info(", ".join(phases))
+    if verbose > bool(outer):
+        print(f"[{estimator}] {', '.join(phases)}", flush=True)
+    with _having(_under_way, (estimator, verbose, phases)):
         yield
 
 
 def counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:
-    """The items, each reported as one of ``total`` when it is taken, in whichever thread takes it."""
-    estimator, verbose, phases = _under_way.get()
+    """The items, each reported as a phase, one of ``total``, when it is taken, in whichever thread takes it."""
+    outer = _under_way.get()
     for k, item in enumerate(items, start=1):
-        _report(estimator, verbose, (*phases, f"{name} {k} of {total}"))
+        with _having(_under_way, outer), phase(f"{name} {k} of {total}"):
+            pass
         yield item

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, svds
 
 from mtclust.app.tables.values import Cells, NumberForm
+from mtclust.core import Array
 from mtclust.exceptions import TableError
 from mtclust.text import TaskTfidf
 from mtclust.util.messages import option
 from mtclust.util.system import pandas
 
-Array = NDArray[np.float64]
 Tasks = NDArray[np.str_]
 
 #: standard deviation of a category as a whole and of a date, where numbers have 1

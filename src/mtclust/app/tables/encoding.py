@@ -40,13 +40,11 @@ from mtclust.app.tables.columns import (
 )
 from mtclust.app.tables.table import Table
 from mtclust.app.tables.values import MISSING, MOSTLY, Cells
+from mtclust.core import Array, Integers
 from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError
 from mtclust.util.messages import advice, how_many, listing, option
 from mtclust.util.system import pandas
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 #: version of the saved form
 FORMAT = 3
@@ -327,7 +325,7 @@ def _repeats_words(texts: Sequence[list[str]]) -> bool:
 # -- identifiers -------------------------------------------------------------------------------------------------------
 
 
-def identifier(cells: Cells, values: Array | None, codes: Codes) -> str | None:
+def identifier(cells: Cells, values: Array | None, codes: Integers) -> str | None:
     """Why a column of numbers (``values``) or strings only names its rows, in words; None if it does not."""
     last = last_word(cells.name)
     if values is None:
@@ -414,7 +412,7 @@ def _needs_company(column: Column, block: Array, many: bool) -> bool:
     return bool(skew(block[:, 0]) ** 2 + 1 < 5 / 9 * kurtosis(block[:, 0], fisher=False))
 
 
-def chances_of_company(blocks: Sequence[Array], codes: Codes) -> Array:
+def chances_of_company(blocks: Sequence[Array], codes: Integers) -> Array:
     """Of every column, given by its features, how likely chance makes it as closely associated with any other as it is.
 
     Features and their squares are correlated within tasks: over all tasks together, and in every task in its own way.

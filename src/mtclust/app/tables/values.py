@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.core import Array
 from mtclust.exceptions import TableError
 from mtclust.util.messages import how_many, option
 from mtclust.util.system import pandas
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 #: cells that mean "not known"; of text columns only the empty one
