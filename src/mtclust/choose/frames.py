@@ -157,12 +157,12 @@ def lengths(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int) 
     sizes, members = z.sum(axis=0)[held], z[:, held]
     designs: dict[Frame, tuple[Array, Array]] = {"all": (members, sizes)}
     if m > 1:
-        offsets = np.append(sizes, np.sort(B.sum(axis=0))[:-1])
-        designs["aligned"] = np.hstack([members, B]), offsets
+        moved = np.append(sizes, np.sort(B.sum(axis=0))[:-1])
+        designs["aligned"] = np.hstack([members, B]), moved
         cells = indicators(tasks * C + labels, m * C)
         cells = cells[:, cells.any(axis=0)]
-        own = np.sort(cells.sum(axis=0))[: max(cells.shape[1] - len(offsets), 0)]
-        designs["task"] = cells, np.append(offsets, own)
+        own = np.sort(cells.sum(axis=0))[: max(cells.shape[1] - len(moved), 0)]
+        designs["task"] = cells, np.append(moved, own)
     found: dict[Frame, float] = {}
     for frame, (design, rows) in designs.items():
         if frame != "all" and len(rows) >= n:  # as many means as rows fit whatever there is

@@ -84,7 +84,7 @@ def size_weights(n_rows: int) -> tuple[Array, Array]:
 
 
 def decision_weights(shares: Array, r_squared: Array) -> tuple[Array, Array]:
-    """Scale and offset that turn predicted membership into what a row would add to E.
+    """Scale and constant that turn predicted membership into what a row would add to E.
 
     A row x adds, to first order, ω_c(f_c(x) − ½(1−γ)(1−2π_c)R²_c) with ω_c = (4π_c(1−π_c))^γ/(π_c(1−π_c)), where f_c is
     the predicted membership minus π_c. A cluster that a task lacks, or that fills it, is weighed as in the other tasks;
@@ -274,7 +274,7 @@ class PaperObjective:
         return QuadraticTerm(at.block(task), codes.shape[1], L)
 
     def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array]:
-        """Scale and offset (m × C each) that turn models into scores of clusters."""
+        """Scale and constants (m × C each) that turn models into scores of clusters."""
         shape = at.coupling.n_tasks, codes.shape[1]
         return np.ones(shape), np.zeros(shape)
 
@@ -288,8 +288,8 @@ class PaperObjective:
 
     def scoring(self, fit: Any) -> tuple[Array, Array]:
         """Models (m × r × C) and constants (m × C) that score rows for the clusters."""
-        models, (scale, offset) = self.left_out_weights(fit)
-        return models * scale[:, None, :], offset
+        models, (scale, constants) = self.left_out_weights(fit)
+        return models * scale[:, None, :], constants
 
     def starts_of_task(
         self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int

@@ -133,7 +133,7 @@ class Fitting:
             means = means_of_clusters(sampled, outcome.point.labels, C)
             few = self._some_rows(others)
             for task, part in zip(others, few.index.slices()):
-                moves[task] = model.offset_of(_dense(few.rows[part]), means)
+                moves[task] = model.move_of(_dense(few.rows[part]), means)
         read = partial(_sums_in_clusters, model, moves, C)
         moves = moves_by_sums(*over_blocks(given.rows, self.index.task_numbers, read, added))
         self.settings = replace(settings, moves=moves)

@@ -120,7 +120,7 @@ _FORMS: tuple[tuple[Array | Value, str], ...] = (
     (Array(FLOAT, "C", 0, 1, nan=True), "Stability.clusters"),
     (Array(FLOAT, "C d"), "CommonKept.means"),
     (Array(FLOAT, "m", 0), "lambda1"),
-    (Array(FLOAT, "m C"), "intercept_ DecisionModel.intercept Moments.offset"),
+    (Array(FLOAT, "m C"), "intercept_ DecisionModel.intercept"),
     (Array(FLOAT, "m C d"), "coef_?"),
     (Array(FLOAT, "m d"), "centres CommonKept.moves"),
     (Array(FLOAT, "m r"), "Moments.mean Moments.total"),
