@@ -210,13 +210,13 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     ranked = [(tried, labels[back]) for tried, labels in _judged(asked, judge, found)]
     one_number = np.ptp(question.clusters) == 0
     open_to_both = question.coupling_open and one_number
-    apart = next((labels for tried, labels in ranked if tried.frame == "own"), None)
-    together = next((k for k, (tried, _) in enumerate(ranked) if tried.frame != "own"), 0)
+    apart = next((labels for tried, labels in ranked if tried.frame == "alone"), None)
+    together = next((k for k, (tried, _) in enumerate(ranked) if tried.frame != "alone"), 0)
     if one_number and ranked[0][0].score - ranked[together][0].score <= CLEAR_LEAD:
         ranked.insert(0, ranked.pop(together))
     best, labels = ranked[0]
     # the frame of the shortest description of the rows with these labels
-    free = len(question.clusters) > 1 and one_number and best.frame != "own"
+    free = len(question.clusters) > 1 and one_number and best.frame != "alone"
     X, numbers, C, frame, moves = question.X, question.tasks, question.n_clusters, question.frames[0], None
     if not free:
         frame = "task"
@@ -231,7 +231,7 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     problems = [alone.problem(spec, "E", labels) for spec in seen.kernels]
     values = [problem.point(labels, problem.coupling.uncoupled()).value for problem in problems]
     k = int(np.round(values, 6).argmin())
-    seen, spec = alone if best.frame == "own" and open_to_both else seen, seen.kernels[k]
+    seen, spec = alone if best.frame == "alone" and open_to_both else seen, seen.kernels[k]
     outcome = modelled(seen, spec, labels, options, problems[k])
     if apart is not None and frame == "task" and COUPLINGS[question.method].learns:
         single = modelled(replace(question, method="independent"), spec, apart, options)
@@ -243,17 +243,17 @@ def labellings(question: Question, options: SearchOptions) -> tuple[list[Candida
     """All candidates: cheap ones, and what descents make of the best; and their judge."""
     X, tasks, several = question.X, question.tasks, len(question.clusters) > 1
     coupled = COUPLINGS[question.method].learns
-    wanted = {*question.frames, *(["own"] if "task" in question.frames else [])}
+    wanted = {*question.frames, *(["alone"] if "task" in question.frames else [])}
     if np.ptp(question.clusters) > 0 or (several and not coupled):
-        wanted = {"own"}
+        wanted = {"alone"}
     with phase("choosing: standard methods"):
         found, aligned = candidates.propose(X, tasks, question.clusters, wanted)
     judge = Judge(X, tasks, question.n_clusters, aligned)
-    if several and not wanted & {"task", "own"}:  # tasks have no frames of their own
+    if several and not wanted & {"task", "alone"}:  # tasks have no frames of their own
         return found, judge
     score, _ = judge.of(np.stack([own.labels for own in found]))
     ranked = [found[k] for k in np.argsort(-score.round(6), kind="stable")]
-    start = next(own.labels for own in ranked if own.frame in (None, "task", "own"))
+    start = next(own.labels for own in ranked if own.frame in (None, "task", "alone"))
     # what E makes of labels in every task alone, and what J finds, in tasks' own frames
     weighed = question
     if question.kernels[0].kind in KERNELS:
@@ -275,7 +275,7 @@ def labellings(question: Question, options: SearchOptions) -> tuple[list[Candida
         free = problem.with_bounds(free_bounds(np.diff(problem.offsets), problem.bounds.present))
         begun, effort = free.continued(outcome.point, outcome.point.Z), rough.effort("released from balance")
         ends["J released"] = free.descend(begun, np.random.default_rng(0), effort)
-    frame = None if not several else "task" if coupled else "own"
+    frame = None if not several else "task" if coupled else "alone"
     return found + [Candidate(name, frame, point.labels) for name, point in ends.items()], judge
 
 

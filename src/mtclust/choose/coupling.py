@@ -49,7 +49,7 @@ def decide_coupling(
     labels = None
     if tried:
         together, apart = (
-            next((x for x in tried if (x.frame == "own") == own), tried[0]).score for own in (False, True)
+            next((x for x in tried if (x.frame == "alone") == own), tried[0]).score for own in (False, True)
         )
         kept = outcome.problem.coupling.learns
         than = "higher than" if together >= apart else "hardly lower than" if kept else "clearly lower than"
