@@ -71,7 +71,7 @@ class Question:
     n_components: int | None = None  # rank of the features that D weighs
     names: NDArray[Any] | None = None  # of the tasks, for tables of sizes
     hints: Hints = NO_HINTS  # what is known of these rows
-    coupling_open: bool = True  # whether labels of tasks apart compete with those of all tasks
+    coupling_open: bool = True  # whether labels of tasks alone compete with those of all tasks
     many_directions: bool = False  # :func:`mtclust.choose.views.in_many_directions`
 
     @property
@@ -153,7 +153,8 @@ class Choice:
     frame: Frame = "task"
     outcome: Outcome | None = None  # models of the labels on these rows; None where nothing was open
     tried: Sequence[Tried] = ()  # the one taken, then the others by falling score
-    apart: Labels | None = None  # the best of tasks that are clustered alone
+    alone: Labels | None = None  # the best of tasks that are clustered alone
+    lead: float | None = None  # of the score of these over the best of all tasks together, where both were open
     moves: Array | None = None  # how far tasks are moved where they are aligned (m × d)
 
     @property
@@ -210,9 +211,10 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     ranked = [(tried, labels[back]) for tried, labels in _judged(asked, judge, found)]
     one_number = np.ptp(question.clusters) == 0
     open_to_both = question.coupling_open and one_number
-    apart = next((labels for tried, labels in ranked if tried.frame == "alone"), None)
-    together = next((k for k, (tried, _) in enumerate(ranked) if tried.frame != "alone"), 0)
-    if one_number and ranked[0][0].score - ranked[together][0].score <= CLEAR_LEAD:
+    first = {tried.frame == "alone": k for k, (tried, _) in reversed(list(enumerate(ranked)))}
+    together, alone = first.get(False, 0), ranked[first[True]][1] if True in first else None
+    lead = ranked[first.get(True, 0)][0].score - ranked[together][0].score
+    if one_number and lead <= CLEAR_LEAD:
         ranked.insert(0, ranked.pop(together))
     best, labels = ranked[0]
     # the frame of the shortest description of the rows with these labels
@@ -227,16 +229,16 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
         moves = frames.moves_of_tasks(question.view.as_one_task().centred_rows[0], numbers, labels, C)
     seen = question.in_frame(frame, moves)
     # the kernel under which membership of left-out rows is predicted best
-    alone = replace(seen, method="independent")
-    problems = [alone.problem(spec, "E", labels) for spec in seen.kernels]
+    uncoupled = replace(seen, method="independent")
+    problems = [uncoupled.problem(spec, "E", labels) for spec in seen.kernels]
     values = [problem.point(labels, problem.coupling.uncoupled()).value for problem in problems]
     k = int(np.round(values, 6).argmin())
-    seen, spec = alone if best.frame == "alone" and open_to_both else seen, seen.kernels[k]
+    seen, spec = uncoupled if best.frame == "alone" and open_to_both else seen, seen.kernels[k]
     outcome = modelled(seen, spec, labels, options, problems[k])
-    if apart is not None and frame == "task" and COUPLINGS[question.method].learns:
-        single = modelled(replace(question, method="independent"), spec, apart, options)
+    if alone is not None and frame == "task" and COUPLINGS[question.method].learns:
+        single = modelled(replace(question, method="independent"), spec, alone, options)
         outcome = replace(outcome, single=single.point)
-    return Choice(question, spec, "E", seen, frame, outcome, [tried for tried, _ in ranked], apart, moves)
+    return Choice(question, spec, "E", seen, frame, outcome, [tried for tried, _ in ranked], alone, lead, moves)
 
 
 def labellings(question: Question, options: SearchOptions) -> tuple[list[Candidate], Judge]:

@@ -191,9 +191,8 @@ class Fitting:
             self.decision = CouplingDecision("full", f"one model serves all tasks, with {compared}")
         elif decides:
             self.outcome, self.decision = decide_coupling(
-                params.coupling, self.outcome, settings.question.X, settings.tried if params.sizes_open else (),
-                self.sample, self.index, self.options,
-            )  # fmt: skip
+                params.coupling, self.outcome, settings.question.X, settings.lead, self.sample, self.index, self.options
+            )
         # which tasks those of the few rows of the outcome are
         few_tasks = self.sample.tasks if settings.frame == "task" else np.zeros(1, dtype=np.int64)
         if hints.known is not None:
@@ -253,8 +252,8 @@ class Fitting:
         if settings.frame == "task":
             return few
         single = few.point  # the tasks alone keep the best labels that each has
-        if settings.apart is not None:
-            single = replace(single, fit=replace(single.fit, labels=settings.apart))
+        if settings.alone is not None:
+            single = replace(single, fit=replace(single.fit, labels=settings.alone))
         return replace(few, single=single, similarity=np.eye(self.index.n_tasks))
 
     def _carried(self, few: Outcome, rng: np.random.Generator) -> Outcome:
