@@ -162,7 +162,7 @@ def test_the_cost_of_names_is_what_renaming_clusters_changes() -> None:
     labels = rng.integers(3, size=12)
     for others in (None, 0.1 * rng.normal(size=(12, 3))):
         own = replace(form, from_others=others)
-        cost = own.cost_of_names(labels)
+        cost = own.cost_of_renaming(labels)
         for names in itertools.permutations(range(3)):
             changed = cost[np.arange(3), names].sum() - np.trace(cost)
             assert own.value(np.array(names)[labels]) - own.value(labels) == pytest.approx(changed, abs=1e-12)

@@ -162,7 +162,7 @@ class QuadraticTerm:
         order = np.arange(len(labels)) if free is None else free.copy()
         return int(compiled.exchange(self.M, P, labels, counts, lower, upper, order, tolerance, seed)[0])
 
-    def cost_of_names(self, labels: Labels) -> Array:
+    def cost_of_renaming(self, labels: Labels) -> Array:
         """What naming cluster c (row) as d (column) adds to the value, up to a constant, where other tasks say that."""
         return label_codes(labels, self.n_clusters).T @ np.asarray(self.linear_term)
 
@@ -232,7 +232,7 @@ class LeaveOneOutTerm:
             counts[q] += 1
             labels[j], moved, place = q, moved + 1, place + 1
 
-    def cost_of_names(self, labels: Labels) -> Array:
+    def cost_of_renaming(self, labels: Labels) -> Array:
         counts, (weight, unit) = np.bincount(labels, minlength=self.n_clusters), size_weights(len(labels))
         e = self.residual_map @ indicators(labels, self.n_clusters)
         errors = np.tile(np.einsum("nc,nc->c", e, e)[:, None], (1, self.n_clusters))

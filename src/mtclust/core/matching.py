@@ -54,7 +54,7 @@ def class_mean_products(kernel: Array, offsets: Integers, labels: Integers, n_cl
     return products.reshape(m, n_clusters, m, n_clusters).transpose(0, 2, 1, 3)
 
 
-def best_relabelling(
+def best_renaming(
     profit: NDArray[Any], bounds: SizeBounds | None = None, task: int = 0, counts: Any = None
 ) -> Integers:
     """The one-to-one map old id → new id of highest profit.
@@ -107,7 +107,7 @@ def match_means(means: Array, sizes: Integers, bounds: SizeBounds, task: int | N
         if not offered.all():  # where all tasks have all clusters the sum is the mean times a constant
             total = weights[task, others] @ np.take_along_axis(offered[others], order, axis=1)
             profit = profit / np.where(total > 0, total, 1.0)
-        new_ids[task] = best_relabelling(profit, bounds, task, sizes[task])
+        new_ids[task] = best_renaming(profit, bounds, task, sizes[task])
 
     if task is not None:
         match(task, [k for k in range(m) if k != task])
@@ -221,7 +221,7 @@ def _match_many(means: Array, counts: Integers, bounds: SizeBounds) -> tuple[Int
     def match(task: int, model: Array) -> bool:
         """Rename the clusters of a task to fit ``model`` (C × r); whether that changed any."""
         order = np.argsort(ids[task])  # by their present ids
-        new = best_relabelling(unit[task][order] @ model.T, bounds, task, counts[task][order])
+        new = best_renaming(unit[task][order] @ model.T, bounds, task, counts[task][order])
         ids[task] = new[ids[task]]
         return not np.array_equal(new, np.arange(C))
 

@@ -20,7 +20,7 @@ from mtclust.core import Array, Labels
 from mtclust.core.coupling import COUPLINGS, Solver, objective
 from mtclust.core.criterion import PaperObjective
 from mtclust.core.labels import SizeBounds, code_scale, offsets_of, proportional
-from mtclust.core.matching import best_relabelling
+from mtclust.core.matching import best_renaming
 from mtclust.core.model import DecisionModel, left_out
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data
@@ -90,7 +90,7 @@ class BatchLabels:
         if not (self.tasks and self.problem.criterion.exchanges and self.problem.coupling.couples_labels):
             return False
         # names need the blocks of an inverse: they are looked at where the search would end
-        rename(self.problem.data, self.point, self.tasks, self.effort.stage)
+        rename_by_sums(self.problem.data, self.point, self.tasks, self.effort.stage)
         return before - self.point.value > self.least * abs(before)
 
 
@@ -256,14 +256,14 @@ def class_vectors(data: Data, which: list[int], tasks: list[TaskLabels]) -> Arra
     return per_row * (a * centred.transpose(0, 2, 1) - rest * moments.total[which][:, :, None])
 
 
-def rename(data: Data, point: Point, tasks: list[int], stage: str) -> None:
+def rename_by_sums(data: Data, point: Point, tasks: list[int], stage: str) -> None:
     """Rename the clusters of one task at a time where that lowers J: a matching of its b to what the others ask for."""
     fit = point.fit
     renamed = False
     for i in tasks:
         b_i, counts = fit.b[i], fit.tasks[i].counts
         asked_for = fit.W[i] - fit.at.blocks[i] @ b_i
-        new_ids = best_relabelling(b_i.T @ asked_for, data.bounds, i, counts)
+        new_ids = best_renaming(b_i.T @ asked_for, data.bounds, i, counts)
         if fit.tasks[i].held is not None or np.array_equal(new_ids, np.arange(len(new_ids))):
             continue
         b = fit.b.copy()

@@ -26,7 +26,7 @@ from joblib import Parallel, delayed
 from mtclust.core import Array, Labels
 from mtclust.core.kernels import EXACT_UP_TO, largest_eigenvectors
 from mtclust.core.labels import rows_of_tasks
-from mtclust.core.matching import best_relabelling, groups_of_tasks, pair_counts
+from mtclust.core.matching import best_renaming, groups_of_tasks, pair_counts
 from mtclust.search.problem import Point, Problem, SearchOptions
 from mtclust.util.messages import counted, phase
 
@@ -96,7 +96,7 @@ def _with_ids_of(
     def agreeing(labels: Labels, task: int) -> Labels:
         """Labels of a task with the names of clusters that agree best among those that the bounds allow."""
         pairs = pair_counts(labels, single.labels[problem.coupling.slices[task]], bounds.n_clusters)
-        return best_relabelling(pairs, bounds, task, pairs.sum(axis=1))[labels]
+        return best_renaming(pairs, bounds, task, pairs.sum(axis=1))[labels]
 
     return problem.with_bounds(bounds), [[agreeing(start, i) for start in own] for i, own in enumerate(starts)]
 
@@ -141,7 +141,7 @@ def _coupled(
             rows, near = rows_of_tasks(problem.offsets, group), similarity[np.ix_(group, group)]
             end = _coupled(problem.of_tasks(group), single[rows], [starts[i] for i in group], near, options, rng).labels
             if problem.bounds.interchangeable():  # the names that these clusters have had among all tasks
-                end = best_relabelling(pair_counts(end, single[rows], problem.bounds.n_clusters))[end]
+                end = best_renaming(pair_counts(end, single[rows], problem.bounds.n_clusters))[end]
             labels[rows] = end
         with phase("clustering together: from groups of tasks"):
             best = better(best, _rough(problem, problem.point(labels, first), options, rng, "from groups of tasks"))
