@@ -35,7 +35,7 @@ from mtclust.core.kernels import ROUNDING
 from mtclust.core.labels import SizeBounds, counts_by_task, tasks_of_rows
 
 #: with more tasks than this, whose class means are known in coordinates, pairs of tasks are not matched one by one
-_MANY_TASKS = 50
+_MATCHED_IN_PAIRS = 50
 #: sweeps that match each task again to all others, after the first matching
 _SWEEPS = 5
 #: tasks more alike than this belong to one group
@@ -87,7 +87,7 @@ def match_means(means: Array, sizes: Integers, bounds: SizeBounds, task: int | N
     ``task`` is given only its ids change, to fit the others.
     """
     m, C = sizes.shape
-    if means.ndim == 3 and m > _MANY_TASKS and not bounds.movable and task is None:
+    if means.ndim == 3 and m > _MATCHED_IN_PAIRS and not bounds.movable and task is None:
         return _match_many(means, sizes, bounds)
     if means.ndim == 3:
         flat = means.reshape(m * C, -1)

@@ -22,8 +22,8 @@ from mtclust.choose.frames import moves_by_sums
 from mtclust.choose.record import ClusterNumberChoice, CouplingDecision, Selection
 from mtclust.choose.settings import (
     EFFORT,
-    LEAST_ROWS,
-    ROWS,
+    SAMPLE_ROWS,
+    TASK_ROWS,
     Input,
     Params,
     Sample,
@@ -95,10 +95,10 @@ class Fitting:
             self.sample = Sample.of(X, index)
         else:
             # with one origin that is asked for rows of all tasks are looked at
-            every = (index.n_tasks, 1) if params.center == "all" and index.n_tasks <= ROWS else ()
-            self.sample = sample_rows(X, index, ROWS, *every)
+            every = (index.n_tasks, 1) if params.center == "all" and index.n_tasks <= SAMPLE_ROWS else ()
+            self.sample = sample_rows(X, index, SAMPLE_ROWS, *every)
         spread = params.by_rows and in_many_directions(self.sample.rows, self.sample.index.offsets)
-        if spread and self.form == "primal" and n > ROWS:
+        if spread and self.form == "primal" and n > SAMPLE_ROWS:
             self.sample = sample_rows(X, index, 1500, *every)  # many directions take more rows to see
         # the ridge of a task alone is λ₁ + m · share · λ₂
         lambdas, share = given_lambdas(params, index), 1.0 if COUPLINGS[params.method].learns else 1.0 / index.n_tasks
@@ -243,7 +243,7 @@ class Fitting:
             # on the rows of the sample, with less effort: all rows descend from its end
             problem = settings.question.problem(settings.spec, settings.criterion)
             part = proportional(bounds.restrict(sample.tasks), self.index.sizes[sample.tasks], sample.index.sizes)
-            many = sample.index.sizes.max() <= LEAST_ROWS  # tasks, so that restarts would cost more than they gain
+            many = sample.index.sizes.max() <= TASK_ROWS  # tasks, so that restarts would cost more than they gain
             n_init = 1 if many else max(min(options.n_init, 2), options.n_init // EFFORT)
             rough = replace(options, n_init=n_init, starts=options.n_init, tol=ROUGH * options.tol, polish=False)
             few = solve(problem.with_bounds(part), rough, rng)
@@ -427,7 +427,7 @@ class Fitting:
 
 def judged_rows(rows: Any, index: TaskIndex) -> Sample:
     """The rows that separation is taken of, copied; of more than 1000 a sample."""
-    return Sample.of(rows, index) if rows.shape[0] <= 1000 else sample_rows(rows, index, ROWS)
+    return Sample.of(rows, index) if rows.shape[0] <= 1000 else sample_rows(rows, index, SAMPLE_ROWS)
 
 
 def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: Labels) -> tuple[Array, Array]:

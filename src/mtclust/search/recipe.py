@@ -38,7 +38,7 @@ LEADING = 100
 #: rounds of restarts at most, and for a candidate that is only to be compared with others
 _ROUNDS, _FEW_ROUNDS = 8, 2
 #: restarts of a round, per start asked for, and up to so many tasks; of more, as many as take the same time, or none
-_RESTARTS_PER_INIT, _MANY_TASKS = 2, 100
+_RESTARTS_PER_INIT, _RESTARTED_TASKS = 2, 100
 #: weight of the first Ω beside that of the best so far, in all rounds but the first
 _FIRST_AGAIN = 0.2
 #: ends that seed the next round, and that go on to learn their coupling
@@ -134,7 +134,7 @@ def _coupled(
     if not problem.coupling.couples_labels:
         return _restarts_under_shared_features(problem, best, starts, options, rng)
     groups = groups_of_tasks(similarity) if options.polish else []
-    apart = 1 < len(groups) < problem.n_tasks <= _MANY_TASKS
+    apart = 1 < len(groups) < problem.n_tasks <= _RESTARTED_TASKS
     if apart:
         labels = single.copy()
         for group in (group for group in groups if len(group) > 1):
@@ -174,7 +174,7 @@ def _restarts(
     factorisation each. Only the best ends go on to learn their own. Where the best ends lead to none that is better,
     the next labellings of the tasks follow, if the search is to be thorough, or else rounds end.
     """
-    most = round(_RESTARTS_PER_INIT * options.n_init * min(1.0, _MANY_TASKS / problem.n_tasks))
+    most = round(_RESTARTS_PER_INIT * options.n_init * min(1.0, _RESTARTED_TASKS / problem.n_tasks))
     if most == 0:
         return best
     # the best labelling of every task first, then the second best: all tasks have a say
