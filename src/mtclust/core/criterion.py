@@ -160,7 +160,7 @@ class QuadraticTerm:
         counts = np.bincount(labels, minlength=self.n_clusters)
         tolerance = SMALLEST_RESIDUAL * float(self.M.trace()) / len(self.M)
         order = np.arange(len(labels)) if free is None else free.copy()
-        return int(compiled.exchange(self.M, P, labels, counts, lower, upper, order, tolerance, seed)[0])
+        return int(compiled.exchange(self.M, P, labels, counts, lower, upper, order, tolerance, seed))
 
     def cost_of_renaming(self, labels: Labels) -> Array:
         """What naming cluster c (row) as d (column) adds to the value, up to a constant, where other tasks say that."""
@@ -252,8 +252,7 @@ class PaperObjective:
     cluster sizes ``counts`` (m × C).
     """
 
-    #: one letter, and what values are of, as it is shown
-    name = lowered = "J"
+    name = "J"
     #: whether labels change within sizes that count, by exchanges and passes that lower the value for certain
     exchanges = True
 
@@ -317,7 +316,7 @@ class SizeNeutral(PaperObjective):
     rows out changes little, and E becomes Σ_c ω(n_c)·b_cᵀW_c with class vectors b_c and models W_c.
     """
 
-    name, lowered = "E", "−E"
+    name = "E"
     exchanges = False
     path, most_starts = (64.0, 16.0, 4.0, 1.0), 6  # the landscape of E is smoother than J's
     codes = staticmethod(indicators)

@@ -79,20 +79,17 @@ def descend(problem: Any, point: Point, rng: np.random.Generator, effort: Effort
     return point
 
 
-def coupling_steps(
-    problem: Any, point: Point, accelerator: Accelerator, most: int, tol: float, stage: str = ""
-) -> int:  # fmt: skip
-    """Steps of Z while they lower the value: accelerated where that does, else in closed form; how many were taken."""
-    for taken in range(most):
+def coupling_steps(problem: Any, point: Point, accelerator: Accelerator, most: int, tol: float, stage: str) -> None:
+    """Steps of Z while they lower the value: accelerated where that does, else in closed form."""
+    for _ in range(most):
         before, target = point.value, problem.closed_form(point)
         if not (isinstance(target, np.ndarray) and problem.take(point, accelerator.propose(point.Z, target))):
             accelerator.restart()
             if not problem.take(point, target):
-                return taken
+                return
         point.record(stage, "coupling")
         if before - point.value <= tol * abs(before):
-            return taken + 1
-    return most
+            return
 
 
 @dataclass
