@@ -64,13 +64,13 @@ def propose(
     C, said = int(np.max(clusters)), information(X)
     if tasks.max() == 0:
         return pooled(X, C, said, None), X
-    seen = {"all", "task", "alone"} if "aligned" in wanted else set(wanted)
+    needed = {"all", "task", "alone"} if "aligned" in wanted else set(wanted)
     found: list[Candidate] = []
-    if "all" in seen:
+    if "all" in needed:
         found += pooled(X, C, said, "all")
-    if "task" in seen:
+    if "task" in needed:
         found += pooled(frames.around_means(X, tasks), C, said, "task")
-    if "alone" in seen:
+    if "alone" in needed:
         by_name = {name: np.zeros(len(X), dtype=np.int64) for name in ALONE}
         for task, number in enumerate(np.broadcast_to(clusters, int(tasks.max()) + 1).tolist()):
             rows = np.flatnonzero(tasks == task)
@@ -168,9 +168,9 @@ def mixture(X: Array, E: Array, n_clusters: int, labels: Labels, *, one_shape: b
             apart = cdist(both[:n], both[n:], "sqeuclidean")
             half_log_det = np.log(factor.diagonal()).sum()
         else:
-            spread = (z.T @ products).reshape(C, d, d) / counts[:, None, None]
-            spread += smallest - means[:, :, None] * means[:, None, :]
-            factors = np.linalg.cholesky(spread + 1e-9 * np.trace(spread, axis1=1, axis2=2).mean() / d * np.eye(d))
+            shapes = (z.T @ products).reshape(C, d, d) / counts[:, None, None]
+            shapes += smallest - means[:, :, None] * means[:, None, :]
+            factors = np.linalg.cholesky(shapes + 1e-9 * np.trace(shapes, axis1=1, axis2=2).mean() / d * np.eye(d))
             inverse = np.linalg.inv(factors)
             apart = np.sum((inverse @ X.T - inverse @ means[:, :, None]) ** 2, axis=1).T
             half_log_det = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)

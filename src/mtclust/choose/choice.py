@@ -125,7 +125,7 @@ class Question:
 
     def problem(self, spec: KernelSpec, criterion: str, labels: Labels | None = None) -> Problem:
         """The problem of these rows through one kernel; with labels, clusters are where these have them."""
-        seen, offsets, sizes = self.view.through(spec), self.view.offsets, np.diff(self.view.offsets)
+        origin, offsets, sizes = self.view.through(spec), self.view.offsets, np.diff(self.view.offsets)
         if labels is not None:
             bounds = bounds_of_labels(sizes, counts_by_task(labels, offsets, self.n_clusters), self.clusters)
         elif not CRITERIA[criterion].exchanges:
@@ -135,10 +135,10 @@ class Question:
         lambda1, lambda2 = self.lambdas or constant_lambdas(len(self.clusters), spec, criterion)
         features = None
         if COUPLINGS[self.method].of_features:
-            features = eigen_features(seen.centred.matrix, self.n_components or LEADING)
+            features = eigen_features(origin.centred.matrix, self.n_components or LEADING)
         return Problem(
-            seen.centred.matrix, offsets, bounds, lambda1, lambda2, self.method, features, CRITERIA[criterion](),
-            origin=seen,
+            origin.centred.matrix, offsets, bounds, lambda1, lambda2, self.method, features, CRITERIA[criterion](),
+            origin=origin,
         )  # fmt: skip
 
 

@@ -238,9 +238,9 @@ def without_clusters(rows: Array, offsets: Integers, seed: int) -> Array:
         for _ in range(2):
             G = dct(rng.choice([-1.0, 1.0], n)[:, None] * G, axis=0, norm="ortho")
         if len(variables) == 1:
-            spread = float(np.sqrt(np.sum((rows[a:b] - rows[a:b].mean(axis=0)) ** 2)))
+            length = float(np.sqrt(np.sum((rows[a:b] - rows[a:b].mean(axis=0)) ** 2)))
             unit = (G - G.mean()) / max(float(np.linalg.norm(G - G.mean())), np.finfo(float).tiny)
-            result[a:b] = rows[a:b].mean(axis=0) + spread * unit * weights / np.linalg.norm(weights)
+            result[a:b] = rows[a:b].mean(axis=0) + length * unit * weights / np.linalg.norm(weights)
             continue
         places = G.argsort(axis=0, kind="stable")
         sources = scores.argsort(axis=0, kind="stable")

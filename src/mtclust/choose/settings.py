@@ -128,7 +128,7 @@ def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = 100, leas
 
 
 def choose_settings(
-    params: Params, given: Input, sample: Sample, many: bool, lambdas: tuple[Array, float] | None
+    params: Params, given: Input, sample: Sample, many_directions: bool, lambdas: tuple[Array, float] | None
 ) -> Choice:  # fmt: skip
     """Choose what the parameters leave open, on the rows of a sample, which may spread over many directions."""
     index, center = given.index, params.center
@@ -150,12 +150,12 @@ def choose_settings(
     columns = getattr(index.content, "columns", None)
     view = View(sample.rows, sample.index.offsets, sample.order, params.fit_intercept, columns)
     question = Question(
-        view, candidate_kernels(params.kernel, params.width, many), given.clusters[sample.tasks],
+        view, candidate_kernels(params.kernel, params.width, many_directions), given.clusters[sample.tasks],
         params.method_of(sample.index.n_tasks),
         params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", params.sizes_open,
         lambdas, possible, params.n_components, sample.index.names,
         given.hints if sample.complete else given.hints.of_rows(sample.where, given.rows.shape[0]),
-        params.coupling == "auto", many,
+        params.coupling == "auto", many_directions,
     )  # fmt: skip
     several = question.sizes_open or len(question.kernels) > 1 or len(question.frames) > 1
     begin = question.in_frame(question.frames[0]).view

@@ -70,10 +70,10 @@ def weights_of_sizes(counts: Integers, rows: ArrayLike) -> tuple[Array, Array]:
     """
     n = np.asarray(rows, dtype=np.float64)
     share = counts / n
-    spread = share * (1 - share)
-    some = spread > 0
-    weight = np.where(some, (4 * spread) ** GAMMA, 0.0)
-    unit = np.where(some, weight / (n * np.where(some, spread, 1.0)), 0.0) * ((n - 1) / n) ** 2
+    variance = share * (1 - share)
+    some = variance > 0
+    weight = np.where(some, (4 * variance) ** GAMMA, 0.0)
+    unit = np.where(some, weight / (n * np.where(some, variance, 1.0)), 0.0) * ((n - 1) / n) ** 2
     return weight, unit
 
 
@@ -93,9 +93,9 @@ def decision_weights(shares: Array, r_squared: Array) -> tuple[Array, Array]:
     own = (shares > 0) & (shares < 1)
     count = np.maximum(np.count_nonzero(own, axis=0), 1)
     shares, r_squared = (np.where(own, part, np.sum(part * own, axis=0) / count) for part in (shares, r_squared))
-    spread = shares * (1 - shares)
-    some = spread > 0
-    scale = np.where(some, (4 * spread) ** GAMMA / np.where(some, spread, 1.0), 0.0)
+    variance = shares * (1 - shares)
+    some = variance > 0
+    scale = np.where(some, (4 * variance) ** GAMMA / np.where(some, variance, 1.0), 0.0)
     return scale, -scale * 0.5 * (1 - GAMMA) * (1 - 2 * shares) * r_squared
 
 

@@ -97,13 +97,13 @@ class Fitting:
             # with one origin that is asked for rows of all tasks are looked at
             every = (index.n_tasks, 1) if params.center == "all" and index.n_tasks <= SAMPLE_ROWS else ()
             self.sample = sample_rows(X, index, SAMPLE_ROWS, *every)
-        spread = params.by_rows and in_many_directions(self.sample.rows, self.sample.index.offsets)
-        if spread and self.form == "primal" and n > SAMPLE_ROWS:
+        many_directions = params.by_rows and in_many_directions(self.sample.rows, self.sample.index.offsets)
+        if many_directions and self.form == "primal" and n > SAMPLE_ROWS:
             self.sample = sample_rows(X, index, 1500, *every)  # many directions take more rows to see
         # the ridge of a task alone is λ₁ + m · share · λ₂
         lambdas, share = given_lambdas(params, index), 1.0 if COUPLINGS[params.method].learns else 1.0 / index.n_tasks
         weights = None if lambdas is None else (lambdas[0], lambdas[1] * share)
-        self.settings = settings = choose_settings(params, given, self.sample, spread, weights)
+        self.settings = settings = choose_settings(params, given, self.sample, many_directions, weights)
         if settings.frame == "task":
             lambdas = lambdas or constant_lambdas(index.n_tasks, settings.spec, settings.criterion, share)
         else:  # all rows are one task
@@ -141,27 +141,27 @@ class Fitting:
     def _problem(self) -> Any:
         """All rows as kernel matrices, or as features with moments."""
         params, given, settings = self.params, self.given, self.settings
-        seen = settings.seen.view.through(settings.spec)
+        origin = settings.seen.view.through(settings.spec)
         if self.form == "dual":
             lambdas = self.lambda1[: len(settings.seen.clusters)], self.weight
             question = replace(settings.seen, lambdas=lambdas, n_components=params.n_components or given.rows.shape[0])
             problem: Any = question.problem(settings.spec, settings.criterion)
-            scale = seen.centred.scale
+            scale = origin.centred.scale
         else:
             tasks = given.index.n_tasks if settings.frame == "task" else 1
-            rank = rank_of(seen.kernel, given.rows, params.n_components, tasks)
+            rank = rank_of(origin.kernel, given.rows, params.n_components, tasks)
             landmarks = None if rank is None else given.index.even_rows(rank, params.sizes_open)
             given = given if settings.frame == "task" else given.as_one_task(settings.moves)
             X, index, criterion = given.rows, given.index, CRITERIA[settings.criterion]()
             bounds = neutral_bounds(index.sizes, given.clusters)
             if criterion.exchanges:
                 bounds = parse_sizes(params.sizes, index.sizes, given.clusters, index.names)
-            curved, centres = seen.kernel.kind in KERNELS and seen.kernel.kind != "linear", None
+            curved, centres = origin.kernel.kind in KERNELS and origin.kernel.kind != "linear", None
             if curved and params.fit_intercept and not sp.issparse(X):  # sparse rows are not centred
                 plain = source_of(X, FeatureMap(Kernel("linear")), index, True)
                 centres = plain.moments(True).mean
                 centres = centres if plain.shift is None else centres + plain.shift
-            features = feature_map(seen.kernel, X, index, landmarks, centres)
+            features = feature_map(origin.kernel, X, index, landmarks, centres)
             source = source_of(X, features, index, params.fit_intercept)
             moments = source.moments(params.fit_intercept)
             scale, data = moments.scale, Data(source, moments, bounds)
@@ -243,8 +243,8 @@ class Fitting:
             # on the rows of the sample, with less effort: all rows descend from its end
             problem = settings.question.problem(settings.spec, settings.criterion)
             part = proportional(bounds.restrict(sample.tasks), self.index.sizes[sample.tasks], sample.index.sizes)
-            many = sample.index.sizes.max() <= TASK_ROWS  # tasks, so that restarts would cost more than they gain
-            n_init = 1 if many else max(min(options.n_init, 2), options.n_init // EFFORT)
+            small = sample.index.sizes.max() <= TASK_ROWS  # restarts would cost more than they gain
+            n_init = 1 if small else max(min(options.n_init, 2), options.n_init // EFFORT)
             rough = replace(options, n_init=n_init, starts=options.n_init, tol=ROUGH * options.tol, polish=False)
             few = solve(problem.with_bounds(part), rough, rng)
         if self.form == "primal":

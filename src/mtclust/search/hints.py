@@ -132,8 +132,8 @@ def linked_clusters(
     rows, groups = links.groups()
     G, C = int(groups.max()) + 1, scores.shape[1]
     finite = scores[np.isfinite(scores)]
-    spread = float(np.ptp(finite)) if len(finite) else 0.0
-    own = np.where(np.isfinite(scores[rows]), scores[rows], finite.min(initial=0.0) - _ABSENT * (spread or 1.0))
+    extent = float(np.ptp(finite)) if len(finite) else 0.0
+    own = np.where(np.isfinite(scores[rows]), scores[rows], finite.min(initial=0.0) - _ABSENT * (extent or 1.0))
     gain = np.zeros((G, C))
     np.add.at(gain, groups, own)
     lower, upper = np.zeros((G, C)), np.ones((G, C))
