@@ -174,6 +174,7 @@ class LeaveOneOutTerm:
     residual_map: Array  # diag(R)⁻¹R: labels to leave-one-out residuals (n × n)
     A: Array  # ``residual_map.T @ residual_map`` (n × n)
     n_clusters: int
+    divisors: Array  # diag(R) (n × 1)
     # what the labels of the other tasks add to the residuals; None where they add nothing (n × C)
     from_others: Array | None = None
     linear_term: Array | None = None  # L of :class:`QuadraticTerm` (n × C)
@@ -183,8 +184,9 @@ class LeaveOneOutTerm:
         """From a task's block of M; the other tasks say nothing yet."""
         n = len(M)
         R = (0.5 * n) * M - 1.0 / n
-        R /= np.maximum(R.diagonal(), SMALLEST_RESIDUAL)[:, None]
-        return cls(R, R.T @ R, n_clusters)
+        divisors = np.maximum(R.diagonal(), SMALLEST_RESIDUAL)[:, None]
+        R /= divisors
+        return cls(R, R.T @ R, n_clusters, divisors)
 
     def value(self, labels: Labels) -> float:
         e = self.residual_map @ indicators(labels, self.n_clusters)
@@ -340,9 +342,7 @@ class SizeNeutral(PaperObjective):
         if not at.coupling.couples_labels:
             return terms[task]
         L = at.linear_term(task, codes, alpha)
-        n = len(L)
-        R = np.maximum(0.5 * n * at.block(task).diagonal() - 1.0 / n, SMALLEST_RESIDUAL)
-        return replace(terms[task], from_others=0.5 * n * L / R[:, None], linear_term=L)
+        return replace(terms[task], from_others=0.5 * len(L) * L / terms[task].divisors, linear_term=L)
 
     def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array]:
         alpha = at.alpha(codes)
