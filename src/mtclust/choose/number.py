@@ -37,6 +37,7 @@ from sklearn.metrics import silhouette_score
 from mtclust.choose.frames import DIRECTIONS
 from mtclust.choose.record import ClusterNumberChoice
 from mtclust.choose.settings import TASK_ROWS, Sample
+from mtclust.choose.views import View
 from mtclust.core import Array, Integers
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features
@@ -197,10 +198,9 @@ def _gaps(rows: Array, offsets: Integers, numbers: list[int], seeds: Iterable[in
 
 def _frames(rows: Array, offsets: Integers) -> list[Array]:
     """Rows around the mean of all and, where there are several, around those of tasks, in their leading directions."""
-    frames, sizes = [rows - rows.mean(axis=0)], np.diff(offsets)
-    if len(sizes) > 1:
-        means = np.add.reduceat(rows, offsets[:-1], axis=0) / sizes[:, None]
-        frames.append(rows - np.repeat(means, sizes, axis=0))
+    frames = [rows - rows.mean(axis=0)]
+    if len(offsets) > 2:
+        frames.append(View(rows, offsets).centred_rows[0])
     return [centred @ np.linalg.eigh(centred.T @ centred)[1][:, -DIRECTIONS:] for centred in frames]
 
 
