@@ -212,7 +212,7 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     one_number = np.ptp(question.clusters) == 0
     open_to_both = question.coupling_open and one_number
     first = {tried.frame == "alone": k for k, (tried, _) in reversed(list(enumerate(ranked)))}
-    together, alone = first.get(False, 0), ranked[first[True]][1] if True in first else None
+    together, best_alone = first.get(False, 0), ranked[first[True]][1] if True in first else None
     lead = ranked[first.get(True, 0)][0].score - ranked[together][0].score
     if one_number and lead <= CLEAR_LEAD:
         ranked.insert(0, ranked.pop(together))
@@ -229,16 +229,16 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
         moves = frames.moves_of_tasks(question.view.as_one_task().centred_rows[0], numbers, labels, C)
     seen = question.in_frame(frame, moves)
     # the kernel under which membership of left-out rows is predicted best
-    uncoupled = replace(seen, method="independent")
-    problems = [uncoupled.problem(spec, "E", labels) for spec in seen.kernels]
+    alone = replace(seen, method="independent")
+    problems = [alone.problem(spec, "E", labels) for spec in seen.kernels]
     values = [problem.point(labels, problem.coupling.uncoupled()).value for problem in problems]
     k = int(np.round(values, 6).argmin())
-    seen, spec = uncoupled if best.frame == "alone" and open_to_both else seen, seen.kernels[k]
+    seen, spec = alone if best.frame == "alone" and open_to_both else seen, seen.kernels[k]
     outcome = modelled(seen, spec, labels, options, problems[k])
-    if alone is not None and frame == "task" and COUPLINGS[question.method].learns:
-        single = modelled(replace(question, method="independent"), spec, alone, options)
+    if best_alone is not None and frame == "task" and COUPLINGS[question.method].learns:
+        single = modelled(replace(question, method="independent"), spec, best_alone, options)
         outcome = replace(outcome, single=single.point)
-    return Choice(question, spec, "E", seen, frame, outcome, [tried for tried, _ in ranked], alone, lead, moves)
+    return Choice(question, spec, "E", seen, frame, outcome, [tried for tried, _ in ranked], best_alone, lead, moves)
 
 
 def labellings(question: Question, options: SearchOptions) -> tuple[list[Candidate], Judge]:

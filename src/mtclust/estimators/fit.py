@@ -298,15 +298,14 @@ class Fitting:
                 point, _ = problem.matched(point)
         else:
             point = self._followed(problem, begun, rng)
-        alone = point
+        single = point
         if problem.coupling.learns:
-            single = self._of_every_task(few.single.labels)[1]
-            apart = problem.alone
-            alone = apart.carried_labels(positions, np.concatenate(single), apart.coupling.uncoupled())
+            labels, alone = self._of_every_task(few.single.labels)[1], problem.alone
+            single = alone.carried_labels(positions, np.concatenate(labels), alone.coupling.uncoupled())
             if self.is_searched:
-                alone = apart.descend(alone, rng, options.effort("single tasks", learn=False, max_iter=2))
+                single = alone.descend(single, rng, options.effort("single tasks", learn=False, max_iter=2))
         similarity[np.ix_(sample.tasks, sample.tasks)] = few.similarity
-        return Outcome(problem, point, alone, similarity, few)
+        return Outcome(problem, point, single, similarity, few)
 
     def _followed(self, problem: Any, begun: Point, rng: np.random.Generator) -> Point:
         """One pass over all rows: more would leave the labels that were chosen."""

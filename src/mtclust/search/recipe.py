@@ -83,8 +83,7 @@ def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) ->
     if not problem.coupling.couples_labels:
         point, _ = problem.with_bounds(given).matched(point)
         problem = problem.with_bounds(given.fitted(point.fit.counts, fixed=True))
-    alone_point = single if problem.coupling.learns else point
-    return Outcome(problem, point, alone_point, similarity)
+    return Outcome(problem, point, single if problem.coupling.learns else point, similarity)
 
 
 def _with_ids_of(
@@ -134,8 +133,8 @@ def _coupled(
     if not problem.coupling.couples_labels:
         return _restarts_under_shared_features(problem, best, starts, options, rng)
     groups = groups_of_tasks(similarity) if options.polish else []
-    apart = 1 < len(groups) < problem.n_tasks <= _RESTARTED_TASKS
-    if apart:
+    by_groups = 1 < len(groups) < problem.n_tasks <= _RESTARTED_TASKS
+    if by_groups:
         labels = single.copy()
         for group in (group for group in groups if len(group) > 1):
             rows, near = rows_of_tasks(problem.offsets, group), similarity[np.ix_(group, group)]
@@ -145,7 +144,7 @@ def _coupled(
             labels[rows] = end
         with phase("clustering together: from groups of tasks"):
             best = better(best, _rough(problem, problem.point(labels, first), options, rng, "from groups of tasks"))
-    return _restarts(problem, best, starts, first, options, rng, thorough=options.polish and not apart)
+    return _restarts(problem, best, starts, first, options, rng, thorough=options.polish and not by_groups)
 
 
 def _rough(
