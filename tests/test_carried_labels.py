@@ -30,7 +30,7 @@ def test_rows_follow_the_models_of_the_rows_that_were_searched(criterion):
     if criterion == "E":
         share = z.mean(axis=0)
         r_squared = np.sum((z - share) * (z - 0.5 * n * alpha), axis=0) / (n * share * (1 - share))
-        scale, offset = decision_weights(share, r_squared)
-        scores = scores * scale + offset
+        scale, constant = decision_weights(share, r_squared)
+        scores = scores * scale + constant
         assert np.any(scores.argmax(axis=1) != plain)
     np.testing.assert_array_equal(found.labels, scores.argmax(axis=1))

@@ -145,7 +145,7 @@ def test_exchange_takes_the_best_partner_or_move_of_each_row_in_turn(seed):
     found, counts = labels.copy(), np.bincount(labels, minlength=C)
     upper = np.maximum(upper, counts)
     P = np.ascontiguousarray((M @ codes + L).T)
-    n_exchanges, total = compiled.exchange(
+    n_exchanges = compiled.exchange(
         M, P, found, counts, lower, upper, np.arange(n), 1e-9, np.array([seed], dtype=np.uint64)
     )
 
@@ -176,7 +176,6 @@ def test_exchange_takes_the_best_partner_or_move_of_each_row_in_turn(seed):
                 expected, improved, steps = best, True, steps + 1
     assert found.tolist() == expected.tolist()
     assert n_exchanges == steps > 0
-    assert total == pytest.approx(value(found) - value(labels))
     assert counts.tolist() == np.bincount(found, minlength=C).tolist()
     codes = np.where(np.eye(C)[found] == 1, 1.0, -1 / (C - 1))
     np.testing.assert_allclose(P, (M @ codes + L).T, atol=1e-9)

@@ -33,8 +33,9 @@ def converged(problem, codes):
     point = problem.point(np.argmax(codes, axis=1), problem.coupling.uncoupled())
     accelerator = Accelerator()
     for _ in range(200):
-        before = point.value
-        if not coupling_steps(problem, point, accelerator, 1, 0.0):
+        before, steps = point.value, len(point.history)
+        coupling_steps(problem, point, accelerator, 1, 0.0, "Z")
+        if len(point.history) == steps:
             break
         assert point.value <= before
     return point

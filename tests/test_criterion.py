@@ -143,7 +143,7 @@ def test_one_row_is_never_a_cluster_worth_having() -> None:
 
 
 def test_decision_weights_are_the_derivative_of_the_criterion() -> None:
-    """Adding a row of score f to a cluster changes its part of E by 2/n·(scale·f + offset), to first order."""
+    """Adding a row of score f to a cluster changes its part of E by 2/n·(scale·f + constant), to first order."""
     n, count, explained, f = 200_000, 30_000, 22_000.0, 0.7
 
     def E(c: float, b: float) -> float:
@@ -152,8 +152,8 @@ def test_decision_weights_are_the_derivative_of_the_criterion() -> None:
 
     gain = E(count + 1, explained + 2 * f) - E(count, explained)
     share = count / n
-    scale, offset = decision_weights(np.array([share]), np.array([explained / (n * share * (1 - share))]))
-    assert gain == pytest.approx(2 / n * float(scale[0] * f + offset[0]), rel=1e-3)
+    scale, constant = decision_weights(np.array([share]), np.array([explained / (n * share * (1 - share))]))
+    assert gain == pytest.approx(2 / n * float(scale[0] * f + constant[0]), rel=1e-3)
 
 
 def test_the_cost_of_names_is_what_renaming_clusters_changes() -> None:
@@ -162,7 +162,7 @@ def test_the_cost_of_names_is_what_renaming_clusters_changes() -> None:
     labels = rng.integers(3, size=12)
     for others in (None, 0.1 * rng.normal(size=(12, 3))):
         own = replace(form, from_others=others)
-        cost = own.cost_of_names(labels)
+        cost = own.cost_of_renaming(labels)
         for names in itertools.permutations(range(3)):
             changed = cost[np.arange(3), names].sum() - np.trace(cost)
             assert own.value(np.array(names)[labels]) - own.value(labels) == pytest.approx(changed, abs=1e-12)
@@ -170,12 +170,12 @@ def test_the_cost_of_names_is_what_renaming_clusters_changes() -> None:
 
 def test_a_cluster_that_a_task_lacks_is_weighed_as_in_the_others_and_one_that_all_lack_decides_nothing() -> None:
     shares = np.array([[0.0, 0.0, 0.3, 1.0], [0.4, 0.0, 0.6, 1.0]])
-    scale, offset = decision_weights(shares, np.full((2, 4), 0.5))
+    scale, constant = decision_weights(shares, np.full((2, 4), 0.5))
     assert scale[:, [1, 3]].tolist() == [[0.0, 0.0], [0.0, 0.0]]
-    assert not offset[:, [1, 3]].any()
+    assert not constant[:, [1, 3]].any()
     assert scale[0, 2] == pytest.approx((4 * 0.21) ** GAMMA / 0.21)
-    assert offset[0, 2] == pytest.approx(-scale[0, 2] * 0.5 * (1 - GAMMA) * 0.4 * 0.5)
-    assert (scale[0, 0], offset[0, 0]) == (scale[1, 0], offset[1, 0])
+    assert constant[0, 2] == pytest.approx(-scale[0, 2] * 0.5 * (1 - GAMMA) * 0.4 * 0.5)
+    assert (scale[0, 0], constant[0, 0]) == (scale[1, 0], constant[1, 0])
 
 
 def test_a_row_that_fits_any_label_of_its_own_keeps_residuals_finite() -> None:

@@ -16,8 +16,14 @@ ROOMS = ("core", "rows", "search", "choose", "estimators", "distributed", "relax
 WORDS = {
     "align": ("tasks are moved by offsets of their own", r"(choose|estimators)/.*"),
     "spread": ("a standard deviation", r".*:(check_)?spreads?"),
-    "moves": ("offsets that are taken off the rows of tasks", r"(?!core/(criterion|compiled)|search/descent).*"),
-    "offsets": ("where the rows of every task begin; users read moves in task_offsets_", r"(?!choose/frames).*"),
+    "moves": (
+        "how far tasks are moved; users read it in task_offsets_",
+        r"(?!core/(criterion|compiled)|search/descent).*",
+    ),
+    "offset": (
+        "where the rows of every task begin; users read moves in task_offsets_",
+        r".*:(offsets|offsets_of|task_offsets_)",
+    ),
     "by_rows": ("rows are known, not only a kernel of them", r"(choose|estimators)/.*:by_rows"),
     "form": (
         "dual or primal: how the rows of a fit are held",

@@ -10,7 +10,7 @@ from mtclust.core.criterion import LeaveOneOutTerm, PaperObjective
 from mtclust.core.hints import Hints, placed, read_known
 from mtclust.core.labels import SizeBounds, counts_by_task, free_bounds, left_over
 from mtclust.datasets import make_related_tasks
-from mtclust.search.hints import names_after_known, with_room
+from mtclust.search.hints import ids_after_known, with_room
 from tests.test_contract import FORMS, GIVEN
 
 X, Y, TASKS = make_related_tasks(3, n_samples=40, separation=2.5, random_state=1).X_y_tasks
@@ -158,9 +158,9 @@ def test_names_follow_all_tasks_and_depart_from_them_where_a_task_says_so_twice(
     bounds = free_bounds(np.array([4, 4]), np.ones((2, 2), dtype=bool))
     bounds = SizeBounds(bounds.lower, bounds.upper)
     once = np.array([1, 1, 0, 0, 0, -1, -1, -1])
-    assert names_after_known(labels, once, offsets, bounds).tolist() == [[1, 0], [1, 0]]
+    assert ids_after_known(labels, once, offsets, bounds).tolist() == [[1, 0], [1, 0]]
     twice = np.array([1, 1, 0, 0, 0, 0, 1, 1])
-    assert names_after_known(labels, twice, offsets, bounds).tolist() == [[1, 0], [0, 1]]
+    assert ids_after_known(labels, twice, offsets, bounds).tolist() == [[1, 0], [0, 1]]
     assert Hints(twice).agreement(labels, 2) == pytest.approx(0.5 * 8 / 68)  # eight rows weigh 8/(8 + 60)
 
 
@@ -255,14 +255,14 @@ def test_a_task_that_lacks_clusters_has_one_for_every_known_id():
     """The task has two of three clusters, called 0 and 1; rows of the second are known to be of cluster 2."""
     labels, known = np.array([0, 0, 1, 1]), np.array([0, -1, 2, -1])
     bounds = SizeBounds(np.array([[1, 1, 0]]), np.array([[4, 4, 0]]), True)
-    names = names_after_known(labels, known, np.array([0, 4]), bounds)
+    names = ids_after_known(labels, known, np.array([0, 4]), bounds)
     assert names[0, :2].tolist() == [0, 2]
 
 
 def test_a_single_known_row_names_two_clusters():
     labels, bounds = np.array([0, 0, 1, 1]), SizeBounds(np.array([[1, 1]]), np.array([[4, 4]]))
-    assert names_after_known(labels, np.array([1, -1, -1, -1]), np.array([0, 4]), bounds).tolist() == [[1, 0]]
-    assert names_after_known(labels, np.full(4, -1), np.array([0, 4]), bounds).tolist() == [[0, 1]]
+    assert ids_after_known(labels, np.array([1, -1, -1, -1]), np.array([0, 4]), bounds).tolist() == [[1, 0]]
+    assert ids_after_known(labels, np.full(4, -1), np.array([0, 4]), bounds).tolist() == [[0, 1]]
 
 
 def test_a_task_of_two_rows_names_its_clusters_after_them():
@@ -270,7 +270,7 @@ def test_a_task_of_two_rows_names_its_clusters_after_them():
     labels, offsets = np.array([0, 0, 1, 1, 2, 2, 0, 1]), np.array([0, 6, 8])
     known = np.array([0, 0, 1, 1, 2, 2, -1, 2])
     bounds = SizeBounds(np.array([[1, 1, 1], [1, 1, 0]]), np.array([[6, 6, 6], [1, 1, 0]]), True)
-    names = names_after_known(labels, known, offsets, bounds)
+    names = ids_after_known(labels, known, offsets, bounds)
     assert names[0].tolist() == [0, 1, 2]
     assert names[1, 1] == 2
 

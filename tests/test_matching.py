@@ -11,7 +11,7 @@ from mtclust.core.labels import SizeBounds, counts_by_task
 from mtclust.core.matching import (
     _nearest_subset,
     _shifted_products,
-    best_relabelling,
+    best_renaming,
     class_mean_products,
     groups_of_tasks,
     match_labels,
@@ -130,9 +130,9 @@ def test_sizes_that_belong_to_an_id_forbid_other_names():
     counts = np.array([5, 3, 4])
     bounds = SizeBounds(np.array([[5, 3, 3]]), np.array([[5, 4, 4]]))
     profit = np.array([[0.0, 9.0, 9.0], [9.0, 0.0, 5.0], [9.0, 4.0, 0.0]])
-    assert best_relabelling(profit, bounds, 0, counts).tolist() == [0, 2, 1]
+    assert best_renaming(profit, bounds, 0, counts).tolist() == [0, 2, 1]
     movable = SizeBounds(bounds.lower, bounds.upper, True)
-    assert best_relabelling(profit, movable, 0, counts).tolist() == best_relabelling(profit).tolist() == [1, 2, 0]
+    assert best_renaming(profit, movable, 0, counts).tolist() == best_renaming(profit).tolist() == [1, 2, 0]
 
 
 def test_names_that_agree_most_are_given():
@@ -142,7 +142,7 @@ def test_names_that_agree_most_are_given():
     plain = pair_counts(labels, model, 4)
     for c, d in itertools.product(range(4), range(4)):
         assert plain[c, d] == np.count_nonzero((labels == c) & (model == d))
-    renamed = best_relabelling(plain)[labels]
+    renamed = best_renaming(plain)[labels]
     assert one_to_one(renamed, labels)
     best = max(np.mean(np.array(order)[labels] == model) for order in itertools.permutations(range(4)))
     assert np.mean(renamed == model) == best

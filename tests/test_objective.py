@@ -93,14 +93,13 @@ def test_exchange_change_equals_objective_difference(name):
         mine = labels[rows].copy()
         counts = np.bincount(mine, minlength=C)
         bounds = (np.zeros(C, dtype=np.int64), np.full(C, 9)) if trial % 2 else (counts.copy(), counts.copy())
-        moves, change = compiled.exchange(
+        moves = compiled.exchange(
             state.block(task), P, mine, counts, *bounds, np.arange(9), 1e-12, np.array([trial], dtype=np.uint64)
         )
         after = labels.copy()
         after[rows] = mine
         difference = state.objective(label_codes(after, C)) - state.objective(codes)
-        assert change == pytest.approx(difference, abs=1e-10)
-        assert (moves == 0) == (difference == 0)
+        assert (difference < 0) if moves else (difference == 0)
         np.testing.assert_array_equal(counts, np.bincount(mine, minlength=C))
 
 

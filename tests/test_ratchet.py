@@ -16,7 +16,7 @@ from tools.walk import calls_of, tasks_of, walked
 ROOT = Path(mtclust.__file__).parent
 FILES = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 LIMITS = {
-    "lines": 16_394,
+    "lines": 16_384,
     "files": 82,
     "modules at the root": 8,
     "modules below 45 lines": 1,
@@ -24,7 +24,7 @@ LIMITS = {
     "numeric constants in files of a default fit": 70,
     "files of a small dense fit": 28,
     "functions of a small dense fit": 220,
-    "calls of a small dense fit": 2_799,
+    "calls of a small dense fit": 2_796,
     "parameters annotated estimator: Any": 0,
 }
 

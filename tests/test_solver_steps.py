@@ -12,7 +12,7 @@ from mtclust.core.kernels import centre_kernel
 from mtclust.core.labels import label_codes, parse_sizes
 from mtclust.core.matching import groups_of_tasks
 from mtclust.search import recipe
-from mtclust.search.descent import Accelerator, exchange_until_stable, log_matrix, permute, proposals, transfer
+from mtclust.search.descent import Accelerator, exchange_until_stable, log_matrix, proposals, rename, transfer
 from mtclust.search.problem import Effort, Problem, SearchOptions
 from tests.conftest import gaussian_tasks
 
@@ -73,7 +73,7 @@ def test_permuting_a_task_finds_the_best_of_all_namings_of_its_clusters(seed):
     problem = small_problem()
     point = random_point(problem, seed)
     before = point.labels.copy()
-    permute(problem, point, [1])
+    rename(problem, point, [1])
     best = min(J(point, labels) for labels in renamings(before, slice(7, 13)))
     assert J(point, point.labels) == pytest.approx(best, rel=1e-12)
     np.testing.assert_array_equal(np.delete(point.labels, np.s_[7:13]), np.delete(before, np.s_[7:13]))
@@ -86,7 +86,7 @@ def test_permuting_keeps_the_sizes_that_every_name_must_have():
         rng = np.random.default_rng(seed)
         mixed = np.concatenate([rng.permutation(labels[problem.coupling.slices[i]]) for i in range(3)])
         point = problem.point(mixed, np.full((3, 3), 0.3) + 0.0333 * np.eye(3))
-        permute(problem, point, all_tasks(problem))
+        rename(problem, point, all_tasks(problem))
         for task in range(3):
             assert problem.bounds.respects(task, np.bincount(point.labels[problem.coupling.slices[task]], minlength=C))
 

@@ -50,7 +50,7 @@ def test_settings_of_any_kind_are_kept(options):
 
 
 @pytest.mark.parametrize(
-    ("frame", "center"), [("own", "task"), ("task", "task"), (None, "task"), ("all", "all"), ("aligned", "aligned")]
+    ("frame", "center"), [("alone", "task"), ("task", "task"), (None, "task"), ("all", "all"), ("aligned", "aligned")]
 )
 def test_a_refit_has_the_frame_that_the_labels_were_found_in(frame, center):
     model = DMTRC(3, random_state=0).fit(DATA, tasks=TASKS)

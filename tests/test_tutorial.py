@@ -63,10 +63,10 @@ def test_the_reference_of_the_command_line_states_the_limits_of_the_code():
     from mtclust.app.cli import RESULT_FILES
     from mtclust.app.tables.encoding import MOST_LEVELS
     from mtclust.app.tables.values import MISSING
-    from mtclust.choose.number import CANDIDATES, ROWS
+    from mtclust.choose.number import CANDIDATES, NUMBER_ROWS
 
     text = " ".join((TUTORIAL.parent / "tables.md").read_text(encoding="utf-8").split())
-    assert f"{CANDIDATES[0]} to {CANDIDATES[-1]}, on at most {ROWS} rows" in text
+    assert f"{CANDIDATES[0]} to {CANDIDATES[-1]}, on at most {NUMBER_ROWS} rows" in text
     assert f"at most {MOST_LEVELS} different strings" in text
     assert all(f"`{cell}`" in text for cell in MISSING if cell)
     assert all(f"| `{name}` |" in text for name in RESULT_FILES)

@@ -48,18 +48,18 @@ def frames_and_methods(question):
 
 def test_candidates_stand_as_they_are_and_descended_in_every_frame(question):
     found = frames_and_methods(question)
-    assert {(frame, "k-means") for frame in ("all", "task", "aligned", "own")} <= found
-    assert {("own", "spectral clustering"), ("aligned", "EM with offsets")} <= found
+    assert {(frame, "k-means") for frame in ("all", "task", "aligned", "alone")} <= found
+    assert {("alone", "spectral clustering"), ("aligned", "EM with offsets")} <= found
     assert {frame for frame, method in found if method in ("E", "J", "J released")} == {"task"}
 
 
 def test_frames_that_are_asked_for_are_the_only_ones(question):
-    for frames, allowed in ((("task",), {"task", "own"}), (("all",), {"all"}), (("aligned",), {"aligned"})):
+    for frames, allowed in ((("task",), {"task", "alone"}), (("all",), {"all"}), (("aligned",), {"aligned"})):
         asked = replace(question, frames=frames)
         assert {frame for frame, _ in frames_and_methods(asked)} == allowed
         assert choose_labels(asked, SearchOptions()).frame == frames[0]
     alone = replace(question, method="independent", frames=("task",))
-    assert {frame for frame, _ in frames_and_methods(alone)} == {"own"}
+    assert {frame for frame, _ in frames_and_methods(alone)} == {"alone"}
 
 
 def test_known_rows_speak_for_the_labels_that_keep_them(question, monkeypatch):
@@ -74,28 +74,28 @@ def test_known_rows_speak_for_the_labels_that_keep_them(question, monkeypatch):
 
 def test_labels_of_tasks_apart_are_taken_only_where_they_lead_clearly(question, monkeypatch):
     together, apart = np.tile(np.arange(3), 30), np.repeat(np.tile(np.arange(3), 3), 10)
-    labels = [Candidate("x", "all", together), Candidate("y", "own", apart)]
+    labels = [Candidate("x", "all", together), Candidate("y", "alone", apart)]
     monkeypatch.setattr(choice, "labellings", lambda *given: (labels, Judge(question.X, question.tasks, 3)))
-    for lead, frame in ((choice.CLEAR_LEAD / 2, "all"), (2 * choice.CLEAR_LEAD, "own")):
+    for lead, frame in ((choice.CLEAR_LEAD / 2, "all"), (2 * choice.CLEAR_LEAD, "alone")):
         judged = np.array([0.0, lead]), {"separation": np.zeros(2)}
         monkeypatch.setattr(Judge, "of", lambda self, labels, judged=judged: judged)
         found = choose_labels(question, SearchOptions())
         assert found.tried[0].frame == frame
-        assert found.outcome.problem.method == ("independent" if frame == "own" else found.seen.method)
+        assert found.outcome.problem.method == ("independent" if frame == "alone" else found.seen.method)
         assert choose_labels(replace(question, coupling_open=False), SearchOptions()).tried[0].frame == frame
     forced = choose_labels(replace(question, coupling_open=False), SearchOptions())
-    assert forced.tried[0].frame == "own"
+    assert forced.tried[0].frame == "alone"
     assert forced.outcome.problem.method == "relationship"
 
 
 def test_the_candidate_that_was_taken_comes_first(question, monkeypatch):
     apart = np.repeat(np.tile(np.arange(3), 3), 10)
-    labels = [Candidate("x", "task", np.tile(np.arange(3), 30)), Candidate("y", "own", apart)]
+    labels = [Candidate("x", "task", np.tile(np.arange(3), 30)), Candidate("y", "alone", apart)]
     monkeypatch.setattr(choice, "labellings", lambda *given: (labels, Judge(question.X, question.tasks, 3)))
     judged = np.array([0.0, choice.CLEAR_LEAD / 2]), {"separation": np.zeros(2)}
     monkeypatch.setattr(Judge, "of", lambda self, labels: judged)
     selection = DMTRC(3, kernel="linear", center="task").fit(question.X, tasks=question.tasks).selection_
-    assert [tried.frame for tried in selection.candidates] == ["task", "own"]
+    assert [tried.frame for tried in selection.candidates] == ["task", "alone"]
     assert selection.reason.startswith(
         "x around the means of the tasks has the highest score of 2 candidates but for tasks clustered apart"
     )

@@ -38,7 +38,7 @@ def solved():
 
 def test_labels_that_suit_the_tasks_are_kept(solved):
     outcome, X, sample, index = solved
-    kept, decision = decide_coupling("auto", outcome, X, [], sample, index, SearchOptions())
+    kept, decision = decide_coupling("auto", outcome, X, None, sample, index, SearchOptions())
     assert kept.point is outcome.point
     assert decision["decision"] == "full"
     assert decision["statistic"] <= LARGEST_LOSS
@@ -50,7 +50,7 @@ def test_labels_that_the_tasks_contradict_are_refused(solved):
     shuffled = outcome.problem.point(np.random.default_rng(1).permutation(outcome.point.labels), outcome.point.Z)
     wrong = replace(outcome, point=shuffled)
     with pytest.warns(UncoupledWarning, match="predicted clearly worse"):
-        kept, decision = decide_coupling("auto", wrong, X, [], sample, index, SearchOptions())
+        kept, decision = decide_coupling("auto", wrong, X, None, sample, index, SearchOptions())
     assert decision["decision"] == "none"
     assert decision["statistic"] > LARGEST_LOSS
     np.testing.assert_array_equal(kept.point.labels, outcome.single.labels)
@@ -58,24 +58,24 @@ def test_labels_that_the_tasks_contradict_are_refused(solved):
 
 def test_one_task_has_nothing_to_be_coupled_with_and_two_have():
     outcome, X, sample, index = solution(40)
-    kept, decision = decide_coupling("auto", outcome, X, [], sample, index, SearchOptions())
+    kept, decision = decide_coupling("auto", outcome, X, None, sample, index, SearchOptions())
     assert kept is outcome
     assert decision == {"decision": "none", "reason": "there is only one task"}
     outcome, X, sample, index = solution(40, 40)
-    _, decision = decide_coupling("auto", outcome, X, [], sample, index, SearchOptions())
+    _, decision = decide_coupling("auto", outcome, X, None, sample, index, SearchOptions())
     assert decision["decision"] == "full"
 
 
 @pytest.mark.parametrize("coupling", ["none", 0, 0.0, "full", 1, 1.0])
 def test_what_the_user_sets_is_not_judged(solved, coupling):
     outcome, _, sample, index = solved
-    kept, decision = decide_coupling(coupling, outcome, None, [], sample, index, SearchOptions())
+    kept, decision = decide_coupling(coupling, outcome, None, None, sample, index, SearchOptions())
     assert kept is outcome
     assert decision == {"decision": "none" if coupling in ("none", 0) else coupling, "reason": "set by the user"}
 
 
 def test_a_number_shrinks_omega_towards_none(solved):
     outcome, _, sample, index = solved
-    shrunk, decision = decide_coupling(0.25, outcome, None, [], sample, index, SearchOptions())
+    shrunk, decision = decide_coupling(0.25, outcome, None, None, sample, index, SearchOptions())
     np.testing.assert_allclose(shrunk.point.Z, 0.25 * outcome.point.Z + 0.75 * np.eye(3) / 3)
     assert decision["decision"] == 0.25

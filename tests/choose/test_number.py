@@ -13,7 +13,7 @@ from sklearn.metrics import silhouette_score
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.choose import number
-from mtclust.choose.number import AGREEING, ROWS, in_words, warn_of_choice, without_clusters
+from mtclust.choose.number import AGREEING, NUMBER_ROWS, in_words, warn_of_choice, without_clusters
 from mtclust.datasets import make_related_tasks
 from mtclust.exceptions import ClusterNumberWarning
 from mtclust.metrics import macro_nmi
@@ -105,7 +105,7 @@ def test_cost_does_not_grow_with_the_rows(monkeypatch, n_tasks):
     chosen = number._chosen
     monkeypatch.setattr(number, "_chosen", spy)
     choice = select_n_clusters(DSTC(), X, tasks=np.arange(20_000) // 4 % n_tasks, candidates=range(2, 7))
-    assert ROWS - 15 < looked_at[0] <= ROWS
+    assert NUMBER_ROWS - 15 < looked_at[0] <= NUMBER_ROWS
     assert choice.n_clusters == 4
 
 

@@ -225,11 +225,10 @@ def test_a_number_of_clusters_warns_of_its_doubts_only(choice, message, recwarn)
     ],
 )
 def test_whether_tasks_are_coupled_is_said_with_the_lead(together, learns, said):
-    tried = [SimpleNamespace(frame="own", score=1.0), SimpleNamespace(frame="all", score=together)]
     problem = SimpleNamespace(coupling=SimpleNamespace(learns=learns), matched=lambda point: (None, np.eye(2)))
     outcome = SimpleNamespace(problem=problem, point=SimpleNamespace(Z=None), few=None, relaxation=None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        _, decision = decide_coupling("auto", outcome, None, tried, None, SimpleNamespace(n_tasks=2), None)
+        _, decision = decide_coupling("auto", outcome, None, 1.0 - together, None, SimpleNamespace(n_tasks=2), None)
     assert decision.reason == f"labels found in all tasks together {said}"
     assert [entry.category for entry in caught] == ([] if learns else [UncoupledWarning])

@@ -8,6 +8,7 @@ import pytest
 from relaxation_helpers import EXACT, hull, mixtures, reference_optimum, small_problem
 
 from mtclust.core.labels import SizeBounds, label_codes, parse_sizes
+from mtclust.relaxation import cutting_plane
 from mtclust.relaxation.cutting_plane import (
     CuttingPlaneOptions,
     most_violated,
@@ -15,6 +16,7 @@ from mtclust.relaxation.cutting_plane import (
     solve_cutting_plane,
     starting_labels,
 )
+from mtclust.relaxation.mixtures import Pools
 from mtclust.search.problem import Problem
 
 METHODS = ("relationship", "features", "independent")
@@ -39,6 +41,19 @@ def cases(names, by_levels):
 
 def solve(small, options=EXACT, seed=1):
     return solve_cutting_plane(small.problem, replace(options, init="random"), np.random.default_rng(seed))
+
+
+@pytest.fixture
+def solve_and_look(monkeypatch):
+    """``solve`` that also says which labellings of every task (K_i × n_i) the pools end with."""
+
+    def solved(small, options):
+        kept = []
+        monkeypatch.setattr(cutting_plane, "Pools", lambda *given: kept.append(Pools(*given)) or kept[-1])
+        result = solve(small, options)
+        return result, [Y.reshape(len(Y), -1, 3).argmax(axis=2) for Y in kept[0].members]
+
+    return solved
 
 
 @pytest.mark.parametrize(
@@ -104,33 +119,33 @@ def test_oracle_finds_the_most_violated_of_all_labellings():
         assert np.vdot(alpha[rows], label_codes(found[rows], 3)) == pytest.approx(lowest)
 
 
-def test_relaxed_labels_are_the_mixture_of_the_pools():
+def test_relaxed_labels_are_the_mixture_of_the_pools(solve_and_look):
     small = small_problem("relationship", task_sizes=(12, 9))
-    result = solve(small, replace(EXACT, max_cuts=4, level_tol=1e-3))
+    result, pools = solve_and_look(small, replace(EXACT, max_cuts=4, level_tol=1e-3))
     relaxation = result.relaxation
-    for rows, weights, pool in zip(small.parts, relaxation.weights, relaxation.pools):
+    for rows, weights, pool in zip(small.parts, relaxation.weights, pools):
         assert weights.sum() == pytest.approx(1.0)
         assert weights.min() >= 0
         mixture = sum(w * label_codes(labels, 3) for w, labels in zip(weights, pool))
         np.testing.assert_allclose(relaxation.codes[rows], mixture, atol=1e-12)
         assert len({labels.tobytes() for labels in pool}) == len(pool)
-    assert [len(pool) for pool in relaxation.pools] == result.point.history[-1]["pool_sizes"]
+    assert [len(pool) for pool in pools] == result.point.history[-1]["pool_sizes"]
 
 
-def test_pools_hold_allowed_labellings_only():
+def test_pools_hold_allowed_labellings_only(solve_and_look):
     small = small_problem("features", sizes=0.2, task_sizes=(15, 10))
-    result = solve(small, replace(EXACT, max_cuts=5, level_tol=1e-3))
-    for task, pool in enumerate(result.relaxation.pools):
+    _, pools = solve_and_look(small, replace(EXACT, max_cuts=5, level_tol=1e-3))
+    for task, pool in enumerate(pools):
         for labels in pool:
             assert small.problem.bounds.respects(task, np.bincount(labels, minlength=3))
 
 
 @pytest.mark.parametrize("reduced", ["quadratic", "level"])
 @pytest.mark.parametrize("method", METHODS)
-def test_value_on_the_final_pools_equals_cvxpy(method, reduced):
+def test_value_on_the_final_pools_equals_cvxpy(solve_and_look, method, reduced):
     small = small_problem(method, sizes=np.array([[6, 4, 2], [2, 4, 3]]), task_sizes=(12, 9), d=4)
-    result = solve(small, replace(EXACT, max_cuts=3, reduced=reduced))
-    optimum = reference_optimum(small, *mixtures(small.problem, result.relaxation.pools))
+    result, pools = solve_and_look(small, replace(EXACT, max_cuts=3, reduced=reduced))
+    optimum = reference_optimum(small, *mixtures(small.problem, pools))
     assert not result.point.converged
     assert result.point.value == pytest.approx(optimum, rel=1e-5)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from primal_helpers import Case, blobs, case, random_coupling
 
-from mtclust.search.all_rows import rename
+from mtclust.search.all_rows import rename_by_sums
 from mtclust.search.descent import Accelerator, coupling_steps
 from mtclust.search.problem import Effort
 
@@ -69,7 +69,7 @@ def test_the_coupling_is_stepped_until_it_is_its_own_closed_form():
     point = begun(example)
     values = [point.value]
     for _ in range(20):
-        coupling_steps(example.problem, point, Accelerator(), 8, 1e-12)
+        coupling_steps(example.problem, point, Accelerator(), 8, 1e-12, "Z")
         values.append(point.value)
     assert np.all(np.diff(values) <= 0)
     assert values[-1] < values[0]
@@ -89,7 +89,7 @@ def test_renaming_finds_the_best_of_all_namings_of_a_task(seed, task):
     example.labels[rows] = (classes[rows] + 1 + seed) % 3
     Z = 0.3 * np.ones((3, 3)) / 3 + 0.7 * np.eye(3) / 3
     point = example.problem.point(example.labels, Z)
-    rename(example.data, point, [task], "test")
+    rename_by_sums(example.data, point, [task], "test")
     assert [entry["step"] for entry in point.history] == ["rename"]
     take(example, point)
     assert point.value == pytest.approx(example.dual(Z).objective(example.codes), rel=1e-8)
@@ -98,5 +98,5 @@ def test_renaming_finds_the_best_of_all_namings_of_a_task(seed, task):
         other.labels[rows] = np.array(order)[example.labels[rows]]
         assert example.dual(Z).objective(other.codes) >= point.value - ROUNDING
     before = point.value
-    rename(example.data, point, [task], "test")
+    rename_by_sums(example.data, point, [task], "test")
     assert point.value == before

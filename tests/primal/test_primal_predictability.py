@@ -8,7 +8,6 @@ from primal_helpers import case
 
 from mtclust.core.criterion import GAMMA, SizeNeutral, decision_weights
 from mtclust.core.labels import neutral_bounds
-from mtclust.search.all_rows import scored_by
 from mtclust.search.problem import Effort
 
 neutral = SizeNeutral()
@@ -52,16 +51,15 @@ def test_shares_r_squared_and_value_equal_ridge_regression():
 def test_rows_are_scored_by_what_they_would_add():
     example, point = begun()
     shares, r_squared, models = by_hand(example)
-    scale, offset = decision_weights(shares, r_squared)
+    scale, constant = decision_weights(shares, r_squared)
     found, constants = neutral.scoring(point.fit)
     np.testing.assert_allclose(found, models * scale[:, None, :], atol=1e-9)
-    np.testing.assert_allclose(constants, offset, atol=1e-10)
+    np.testing.assert_allclose(constants, constant, atol=1e-10)
     plain, weights = neutral.left_out_weights(point.fit)
-    for one, other in zip((plain, *weights), (models, scale, offset)):
+    for one, other in zip((plain, *weights), (models, scale, constant)):
         np.testing.assert_allclose(one, other, atol=1e-9)
-    moved = scored_by(example.data, constants)
-    np.testing.assert_array_equal(moved.moments.offset, constants)
-    assert moved.source is example.data.source
+    one, other = (data.on_raw(1, found[1])[1] for data in (example.data, replace(example.data, constants=constants)))
+    np.testing.assert_allclose(other - one, constants[1])
 
 
 def test_a_cluster_that_a_task_does_not_have_explains_nothing():

@@ -17,7 +17,7 @@ from mtclust.core.coupling import Independent, Relationship, SharedFeatures, gai
 from mtclust.core.criterion import QuadraticTerm, random_labels
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import SizeBounds, balance_bounds, label_codes, parse_sizes
-from mtclust.core.matching import best_relabelling, groups_of_tasks, match_labels
+from mtclust.core.matching import best_renaming, groups_of_tasks, match_labels
 from mtclust.core.tasks import index_tasks, split_by_task
 from tests.persistence_helpers import assert_same
 
@@ -134,7 +134,7 @@ def test_alignment_renames_clusters_and_nothing_else(m, n_clusters, seed, d):
     assert sorted(np.concatenate(groups_of_tasks(similarity)).tolist()) == list(range(m))
     profit, counts = rng.normal(size=(n_clusters,) * 2), rng.integers(5, 9, size=n_clusters)
     lower, upper = counts - rng.integers(3, size=n_clusters), counts + rng.integers(3, size=n_clusters)
-    new_ids = best_relabelling(profit, SizeBounds(lower[None], upper[None]), 0, counts)
+    new_ids = best_renaming(profit, SizeBounds(lower[None], upper[None]), 0, counts)
     assert sorted(new_ids.tolist()) == list(range(n_clusters))
     assert np.all((lower[new_ids] <= counts) & (counts <= upper[new_ids]))
     assert profit[np.arange(n_clusters), new_ids].sum() >= np.trace(profit) - 1e-12

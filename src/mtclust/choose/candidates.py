@@ -6,7 +6,7 @@ Rows X (n × d) of m tasks are seen
 - ``task``: around the mean of their task, all rows together; tasks that are shifted and hold the same shares
 - ``aligned``: after every task was moved back by an offset δ_i, found by EM together with the clusters
   (:mod:`mtclust.choose.frames`); tasks that are shifted and hold other shares
-- ``own``: every task alone, the ids of its clusters matched by the class means around the mean of the task
+- ``alone``: every task alone, the ids of its clusters matched by the class means around the mean of the task
 
 To add a candidate, write a function of rows and the number of clusters that returns labels, and put it into
 :func:`pooled` or :data:`ALONE` under a name. Nothing is drawn at random: the same rows give the same labels.
@@ -46,12 +46,12 @@ IN_FRAME: dict[str | None, str] = {
     "all": " of all rows",
     "task": " around the means of the tasks",
     "aligned": " of aligned tasks",
-    "own": " of every task alone",
+    "alone": " of every task alone",
 }
 #: neighbours of a row in the graph that spectral clustering cuts
 _NEIGHBOURS = 10
 #: candidates that EM begins with
-_STARTS_OF_EM = (("k-means", "all"), ("k-means", "task"), ("spectral clustering", "all"), ("k-means", "own"))
+_STARTS_OF_EM = (("k-means", "all"), ("k-means", "task"), ("spectral clustering", "all"), ("k-means", "alone"))
 
 
 def propose(
@@ -59,25 +59,25 @@ def propose(
 ) -> tuple[list[Candidate], Array]:  # fmt: skip
     """Candidates in the frames that are wanted, of rows X (n × d), and the rows with tasks aligned, if that is wanted.
 
-    ``clusters`` is their number, of all tasks or of each; then only the frame "own" knows them.
+    ``clusters`` is their number, of all tasks or of each; then only the frame "alone" knows them.
     """
     C, said = int(np.max(clusters)), information(X)
     if tasks.max() == 0:
         return pooled(X, C, said, None), X
-    seen = {"all", "task", "own"} if "aligned" in wanted else set(wanted)
+    needed = {"all", "task", "alone"} if "aligned" in wanted else set(wanted)
     found: list[Candidate] = []
-    if "all" in seen:
+    if "all" in needed:
         found += pooled(X, C, said, "all")
-    if "task" in seen:
+    if "task" in needed:
         found += pooled(frames.around_means(X, tasks), C, said, "task")
-    if "own" in seen:
+    if "alone" in needed:
         by_name = {name: np.zeros(len(X), dtype=np.int64) for name in ALONE}
         for task, number in enumerate(np.broadcast_to(clusters, int(tasks.max()) + 1).tolist()):
             rows = np.flatnonzero(tasks == task)
             few = min(number, len(rows) - 1)
             for name in by_name if few > 1 else ():
                 by_name[name][rows] = ALONE[name](X[rows], few)
-        found += [Candidate(name, "own", matched(X, tasks, labels, clusters)) for name, labels in by_name.items()]
+        found += [Candidate(name, "alone", matched(X, tasks, labels, clusters)) for name, labels in by_name.items()]
     if "aligned" in wanted:
         Y, E = frames.directions(X, tasks, C, said)
         labels_of = {(method, frame): labels for method, frame, labels in found}
@@ -168,9 +168,9 @@ def mixture(X: Array, E: Array, n_clusters: int, labels: Labels, *, one_shape: b
             apart = cdist(both[:n], both[n:], "sqeuclidean")
             half_log_det = np.log(factor.diagonal()).sum()
         else:
-            spread = (z.T @ products).reshape(C, d, d) / counts[:, None, None]
-            spread += smallest - means[:, :, None] * means[:, None, :]
-            factors = np.linalg.cholesky(spread + 1e-9 * np.trace(spread, axis1=1, axis2=2).mean() / d * np.eye(d))
+            shapes = (z.T @ products).reshape(C, d, d) / counts[:, None, None]
+            shapes += smallest - means[:, :, None] * means[:, None, :]
+            factors = np.linalg.cholesky(shapes + 1e-9 * np.trace(shapes, axis1=1, axis2=2).mean() / d * np.eye(d))
             inverse = np.linalg.inv(factors)
             apart = np.sum((inverse @ X.T - inverse @ means[:, :, None]) ** 2, axis=1).T
             half_log_det = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)

@@ -71,7 +71,7 @@ class Question:
     n_components: int | None = None  # rank of the features that D weighs
     names: NDArray[Any] | None = None  # of the tasks, for tables of sizes
     hints: Hints = NO_HINTS  # what is known of these rows
-    coupling_open: bool = True  # whether labels of tasks apart compete with those of all tasks
+    coupling_open: bool = True  # whether labels of tasks alone compete with those of all tasks
     many_directions: bool = False  # :func:`mtclust.choose.views.in_many_directions`
 
     @property
@@ -125,7 +125,7 @@ class Question:
 
     def problem(self, spec: KernelSpec, criterion: str, labels: Labels | None = None) -> Problem:
         """The problem of these rows through one kernel; with labels, clusters are where these have them."""
-        seen, offsets, sizes = self.view.through(spec), self.view.offsets, np.diff(self.view.offsets)
+        origin, offsets, sizes = self.view.through(spec), self.view.offsets, np.diff(self.view.offsets)
         if labels is not None:
             bounds = bounds_of_labels(sizes, counts_by_task(labels, offsets, self.n_clusters), self.clusters)
         elif not CRITERIA[criterion].exchanges:
@@ -135,10 +135,10 @@ class Question:
         lambda1, lambda2 = self.lambdas or constant_lambdas(len(self.clusters), spec, criterion)
         features = None
         if COUPLINGS[self.method].of_features:
-            features = eigen_features(seen.centred.matrix, self.n_components or LEADING)
+            features = eigen_features(origin.centred.matrix, self.n_components or LEADING)
         return Problem(
-            seen.centred.matrix, offsets, bounds, lambda1, lambda2, self.method, features, CRITERIA[criterion](),
-            origin=seen,
+            origin.centred.matrix, offsets, bounds, lambda1, lambda2, self.method, features, CRITERIA[criterion](),
+            origin=origin,
         )  # fmt: skip
 
 
@@ -153,7 +153,8 @@ class Choice:
     frame: Frame = "task"
     outcome: Outcome | None = None  # models of the labels on these rows; None where nothing was open
     tried: Sequence[Tried] = ()  # the one taken, then the others by falling score
-    apart: Labels | None = None  # the best of tasks that are clustered alone
+    alone: Labels | None = None  # the best of tasks that are clustered alone
+    lead: float | None = None  # of the score of these over the best of all tasks together, where both were open
     moves: Array | None = None  # how far tasks are moved where they are aligned (m × d)
 
     @property
@@ -210,13 +211,14 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     ranked = [(tried, labels[back]) for tried, labels in _judged(asked, judge, found)]
     one_number = np.ptp(question.clusters) == 0
     open_to_both = question.coupling_open and one_number
-    apart = next((labels for tried, labels in ranked if tried.frame == "own"), None)
-    together = next((k for k, (tried, _) in enumerate(ranked) if tried.frame != "own"), 0)
-    if one_number and ranked[0][0].score - ranked[together][0].score <= CLEAR_LEAD:
+    first = {tried.frame == "alone": k for k, (tried, _) in reversed(list(enumerate(ranked)))}
+    together, best_alone = first.get(False, 0), ranked[first[True]][1] if True in first else None
+    lead = ranked[first.get(True, 0)][0].score - ranked[together][0].score
+    if one_number and lead <= CLEAR_LEAD:
         ranked.insert(0, ranked.pop(together))
     best, labels = ranked[0]
     # the frame of the shortest description of the rows with these labels
-    free = len(question.clusters) > 1 and one_number and best.frame != "own"
+    free = len(question.clusters) > 1 and one_number and best.frame != "alone"
     X, numbers, C, frame, moves = question.X, question.tasks, question.n_clusters, question.frames[0], None
     if not free:
         frame = "task"
@@ -231,29 +233,29 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     problems = [alone.problem(spec, "E", labels) for spec in seen.kernels]
     values = [problem.point(labels, problem.coupling.uncoupled()).value for problem in problems]
     k = int(np.round(values, 6).argmin())
-    seen, spec = alone if best.frame == "own" and open_to_both else seen, seen.kernels[k]
+    seen, spec = alone if best.frame == "alone" and open_to_both else seen, seen.kernels[k]
     outcome = modelled(seen, spec, labels, options, problems[k])
-    if apart is not None and frame == "task" and COUPLINGS[question.method].learns:
-        single = modelled(replace(question, method="independent"), spec, apart, options)
+    if best_alone is not None and frame == "task" and COUPLINGS[question.method].learns:
+        single = modelled(replace(question, method="independent"), spec, best_alone, options)
         outcome = replace(outcome, single=single.point)
-    return Choice(question, spec, "E", seen, frame, outcome, [tried for tried, _ in ranked], apart, moves)
+    return Choice(question, spec, "E", seen, frame, outcome, [tried for tried, _ in ranked], best_alone, lead, moves)
 
 
 def labellings(question: Question, options: SearchOptions) -> tuple[list[Candidate], Judge]:
     """All candidates: cheap ones, and what descents make of the best; and their judge."""
     X, tasks, several = question.X, question.tasks, len(question.clusters) > 1
     coupled = COUPLINGS[question.method].learns
-    wanted = {*question.frames, *(["own"] if "task" in question.frames else [])}
+    wanted = {*question.frames, *(["alone"] if "task" in question.frames else [])}
     if np.ptp(question.clusters) > 0 or (several and not coupled):
-        wanted = {"own"}
+        wanted = {"alone"}
     with phase("choosing: standard methods"):
         found, aligned = candidates.propose(X, tasks, question.clusters, wanted)
     judge = Judge(X, tasks, question.n_clusters, aligned)
-    if several and not wanted & {"task", "own"}:  # tasks have no frames of their own
+    if several and not wanted & {"task", "alone"}:  # tasks have no frames of their own
         return found, judge
     score, _ = judge.of(np.stack([own.labels for own in found]))
     ranked = [found[k] for k in np.argsort(-score.round(6), kind="stable")]
-    start = next(own.labels for own in ranked if own.frame in (None, "task", "own"))
+    start = next(own.labels for own in ranked if own.frame in (None, "task", "alone"))
     # what E makes of labels in every task alone, and what J finds, in tasks' own frames
     weighed = question
     if question.kernels[0].kind in KERNELS:
@@ -275,7 +277,7 @@ def labellings(question: Question, options: SearchOptions) -> tuple[list[Candida
         free = problem.with_bounds(free_bounds(np.diff(problem.offsets), problem.bounds.present))
         begun, effort = free.continued(outcome.point, outcome.point.Z), rough.effort("released from balance")
         ends["J released"] = free.descend(begun, np.random.default_rng(0), effort)
-    frame = None if not several else "task" if coupled else "own"
+    frame = None if not several else "task" if coupled else "alone"
     return found + [Candidate(name, frame, point.labels) for name, point in ends.items()], judge
 
 

@@ -1,19 +1,17 @@
 """Whether to couple the tasks: unless the tasks' own rows contradict the coupled labels.
 
-With sizes open labels of every task alone stand among the candidates of one score (:mod:`mtclust.choose.choice`). With
-sizes given there are two labellings, coupled and apart, and what counts is how well they are separated within the
-tasks. Coupling may break ties that a task's own data cannot decide, so that coupled labels are kept as long as they do
-not fall clearly behind.
+With sizes open labels of every task alone stand among the candidates of one score, :mod:`mtclust.choose.choice` decides
+by their lead, and that is said here. With sizes given there are labels of tasks coupled and alone, and what counts is
+how well they are separated within the tasks. Coupling may break ties that a task's own data cannot decide, so that
+coupled labels are kept as long as they do not fall clearly behind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from mtclust.choose.judge import Predictability
-from mtclust.choose.record import CouplingDecision, Tried
+from mtclust.choose.record import CouplingDecision
 from mtclust.choose.settings import Sample
 from mtclust.core import Array
 from mtclust.core.tasks import TaskIndex
@@ -28,13 +26,13 @@ _BY_USER = "set by the user"
 
 
 def decide_coupling(
-    coupling: float | str, outcome: Outcome, X: Array, tried: Sequence[Tried], sample: Sample, index: TaskIndex,
+    coupling: float | str, outcome: Outcome, X: Array, lead: float | None, sample: Sample, index: TaskIndex,
     options: SearchOptions,
 ) -> tuple[Outcome, CouplingDecision]:  # fmt: skip
     """DMTRC's ``coupling``: forced, shrunk, or kept unless the tasks' own rows contradict it.
 
-    ``X`` are the rows of the sample in coordinates, ``tried`` the candidates for labels where sizes were open. Returns
-    the outcome that was decided for, and the decision in words and figures; warns where tasks are clustered apart.
+    ``X`` are the rows of the sample in coordinates, ``lead`` is that of labels of every task alone where sizes were
+    open. Returns the outcome that was decided for, and the decision in words and figures; warns where tasks are apart.
     """
     m, rng = index.n_tasks, np.random.default_rng(0)
     if m == 1 or coupling in ("none", 0):
@@ -47,19 +45,17 @@ def decide_coupling(
         outcome = outcome if full else shrunk(outcome, float(coupling), options, rng)
         return outcome, CouplingDecision(coupling, _BY_USER)
     labels = None
-    if tried:
-        together, apart = (
-            next((x for x in tried if (x.frame == "own") == own), tried[0]).score for own in (False, True)
-        )
+    if lead is not None:
         kept = outcome.problem.coupling.learns
-        than = "higher than" if together >= apart else "hardly lower than" if kept else "clearly lower than"
-        reason = f"labels found in all tasks together score {than} those of every task alone ({together - apart:+z.2f})"
+        than = "higher than" if lead <= 0 else "hardly lower than" if kept else "clearly lower than"
+        reason = f"labels found in all tasks together score {than} those of every task alone ({-lead:+z.2f})"
         reason = reason.replace("-", "−")
     else:
         C = outcome.problem.bounds.n_clusters
         both = np.stack([point.labels[sample.where] for point in (outcome.point, outcome.single)]).astype(np.int64)
-        together, apart = Predictability(X, sample.index.task_numbers).of(both, C).mean(axis=(0, 2)).tolist()
-        kept = apart - together <= LARGEST_LOSS
+        together, alone = Predictability(X, sample.index.task_numbers).of(both, C).mean(axis=(0, 2)).tolist()
+        lead = alone - together
+        kept = lead <= LARGEST_LOSS
         reason = (
             f"within tasks, left-out rows are {'not ' if kept else ''}predicted clearly worse by coupled labels than "
             "by those of every task alone"
@@ -74,7 +70,5 @@ def decide_coupling(
     searched = outcome.few or outcome
     V = searched.problem.matched(searched.point)[1]
     nearest = float(np.where(np.eye(len(V), dtype=bool), -np.inf, V).max(axis=1).mean())
-    decision = CouplingDecision(
-        "full" if kept else "none", reason, apart - together, nearest, labels, outcome.point.Z
-    )  # fmt: skip
-    return outcome if kept or tried else uncoupled(outcome, options, rng), decision
+    decision = CouplingDecision("full" if kept else "none", reason, lead, nearest, labels, outcome.point.Z)
+    return outcome if kept or labels is None else uncoupled(outcome, options, rng), decision

@@ -81,8 +81,8 @@ def described(Y: Array, E: Array, tasks: Labels, starts: Sequence[Labels], n_clu
     lengths = []
     for length, labels in ends:  # as good ones differ in δ, which far ones lengthen: δ comes from a Gaussian
         moves = moves_of_tasks(Y, tasks, labels, n_clusters)
-        spread = float(np.log(np.mean(moves**2) + np.finfo(float).tiny))
-        lengths.append(length + 0.5 * (moves.size - moves.shape[1]) * spread)
+        log_square = float(np.log(np.mean(moves**2) + np.finfo(float).tiny))
+        lengths.append(length + 0.5 * (moves.size - moves.shape[1]) * log_square)
     return ends[int(np.round(lengths, 6).argmin())][1]
 
 

@@ -96,10 +96,10 @@ class Predictability:
                     e /= residual[:, k : k + 1]
                     errors[kernel, k] += np.einsum("nc,nc->c", e, e) * ((n - 1) / n) ** 2
                 if kernel == 0:
-                    spread = n * mean * (1 - mean)
+                    variance = n * mean * (1 - mean)
                     present = np.count_nonzero(mean.reshape(K, C), axis=1)
-                    flat_total += spread
-                    flat_noise += spread * np.repeat(_NOISE[np.clip(present, 1, len(_NOISE)) - 1], C)
+                    flat_total += variance
+                    flat_noise += variance * np.repeat(_NOISE[np.clip(present, 1, len(_NOISE)) - 1], C)
         total, noise = flat_total.reshape(K, C), flat_noise.reshape(K, C)
         held = total > 0
         unit = np.where(held, total, 1.0)

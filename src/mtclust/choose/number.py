@@ -36,7 +36,8 @@ from sklearn.metrics import silhouette_score
 
 from mtclust.choose.frames import DIRECTIONS
 from mtclust.choose.record import ClusterNumberChoice
-from mtclust.choose.settings import LEAST_ROWS, Sample
+from mtclust.choose.settings import TASK_ROWS, Sample
+from mtclust.choose.views import View
 from mtclust.core import Array, Integers
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features
@@ -54,8 +55,8 @@ if TYPE_CHECKING:
 
 #: candidates when none are given
 CANDIDATES = range(2, 13)
-#: rows that the number is chosen on, of tasks with ``LEAST_ROWS`` each at least: very many are not all looked at
-ROWS = 400
+#: rows that the number is chosen on, of tasks with ``TASK_ROWS`` each at least: very many are not all looked at
+NUMBER_ROWS = 400
 #: what decides, set on the sets decided on (docs/choosing.md): the cost of a cluster in units of the root of
 #: the largest gap; votes of seven, of all rows and six half-samples, that have to agree; the largest gap in units of
 #: its spread over rows without clusters
@@ -119,9 +120,9 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
     if not numbers or not 2 <= numbers[0] <= table.shape[0]:
         raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2 and <= {table.shape[0]}, the rows.")
     tasks = index.task_order
-    largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: ROWS // LEAST_ROWS]]
+    largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: NUMBER_ROWS // TASK_ROWS]]
     # the largest first, so that nothing depends on names
-    wanted = np.minimum(index.sizes[largest], max(LEAST_ROWS, ROWS // len(largest)))
+    wanted = np.minimum(index.sizes[largest], max(TASK_ROWS, NUMBER_ROWS // len(largest)))
     sample = Sample.of(table, index, largest, wanted)
     rows, offsets = sample.rows, sample.index.offsets
     with one_blas_thread(), phase("choosing the number of clusters"):
@@ -197,10 +198,9 @@ def _gaps(rows: Array, offsets: Integers, numbers: list[int], seeds: Iterable[in
 
 def _frames(rows: Array, offsets: Integers) -> list[Array]:
     """Rows around the mean of all and, where there are several, around those of tasks, in their leading directions."""
-    frames, sizes = [rows - rows.mean(axis=0)], np.diff(offsets)
-    if len(sizes) > 1:
-        means = np.add.reduceat(rows, offsets[:-1], axis=0) / sizes[:, None]
-        frames.append(rows - np.repeat(means, sizes, axis=0))
+    frames = [rows - rows.mean(axis=0)]
+    if len(offsets) > 2:
+        frames.append(View(rows, offsets).centred_rows[0])
     return [centred @ np.linalg.eigh(centred.T @ centred)[1][:, -DIRECTIONS:] for centred in frames]
 
 
@@ -238,9 +238,9 @@ def without_clusters(rows: Array, offsets: Integers, seed: int) -> Array:
         for _ in range(2):
             G = dct(rng.choice([-1.0, 1.0], n)[:, None] * G, axis=0, norm="ortho")
         if len(variables) == 1:
-            spread = float(np.sqrt(np.sum((rows[a:b] - rows[a:b].mean(axis=0)) ** 2)))
+            length = float(np.sqrt(np.sum((rows[a:b] - rows[a:b].mean(axis=0)) ** 2)))
             unit = (G - G.mean()) / max(float(np.linalg.norm(G - G.mean())), np.finfo(float).tiny)
-            result[a:b] = rows[a:b].mean(axis=0) + spread * unit * weights / np.linalg.norm(weights)
+            result[a:b] = rows[a:b].mean(axis=0) + length * unit * weights / np.linalg.norm(weights)
             continue
         places = G.argsort(axis=0, kind="stable")
         sources = scores.argsort(axis=0, kind="stable")

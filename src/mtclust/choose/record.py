@@ -136,7 +136,7 @@ class Tried(Record):
     ----------
     name : str
     score, separation : float
-    frame : {"all", "task", "aligned", "own"} or None
+    frame : {"all", "task", "aligned", "alone"} or None
         How tasks were put beside each other: as they are, each around its mean, each moved by an offset, or not at all,
         every task being clustered alone. None for one task, and where only kernels were compared.
 

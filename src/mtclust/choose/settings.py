@@ -25,7 +25,7 @@ from mtclust.rows.source import MovedRows
 from mtclust.search.problem import Method, SearchOptions
 
 #: rows that settings are chosen on, and the fewest of a task
-ROWS, LEAST_ROWS = 600, 15
+SAMPLE_ROWS, TASK_ROWS = 600, 15
 #: candidates are searched with ``n_init`` divided by this
 EFFORT = 4
 
@@ -115,20 +115,20 @@ class Sample:
         return cls(rows, own, tasks, positions, where, order, complete)
 
 
-def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = 100, least: int = LEAST_ROWS) -> Sample:
+def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = 100, least: int = TASK_ROWS) -> Sample:
     """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks if these are very many."""
     tasks = index.task_order
     each = max(least, most // min(len(tasks), most_tasks))
     if len(tasks) > most_tasks:
         largest = np.argsort(-index.sizes[tasks], kind="stable")[:most_tasks]
         rows = np.minimum(index.sizes[tasks[largest]], least).cumsum()
-        tasks = tasks[largest[: max(60, int(np.searchsorted(rows, ROWS)) + 1)]]
+        tasks = tasks[largest[: max(60, int(np.searchsorted(rows, SAMPLE_ROWS)) + 1)]]
     tasks = np.sort(tasks)
     return Sample.of(X, index, tasks, np.minimum(index.sizes[tasks], each))
 
 
 def choose_settings(
-    params: Params, given: Input, sample: Sample, many: bool, lambdas: tuple[Array, float] | None
+    params: Params, given: Input, sample: Sample, many_directions: bool, lambdas: tuple[Array, float] | None
 ) -> Choice:  # fmt: skip
     """Choose what the parameters leave open, on the rows of a sample, which may spread over many directions."""
     index, center = given.index, params.center
@@ -150,12 +150,12 @@ def choose_settings(
     columns = getattr(index.content, "columns", None)
     view = View(sample.rows, sample.index.offsets, sample.order, params.fit_intercept, columns)
     question = Question(
-        view, candidate_kernels(params.kernel, params.width, many), given.clusters[sample.tasks],
+        view, candidate_kernels(params.kernel, params.width, many_directions), given.clusters[sample.tasks],
         params.method_of(sample.index.n_tasks),
         params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", params.sizes_open,
         lambdas, possible, params.n_components, sample.index.names,
         given.hints if sample.complete else given.hints.of_rows(sample.where, given.rows.shape[0]),
-        params.coupling == "auto", many,
+        params.coupling == "auto", many_directions,
     )  # fmt: skip
     several = question.sizes_open or len(question.kernels) > 1 or len(question.frames) > 1
     begin = question.in_frame(question.frames[0]).view
@@ -165,7 +165,7 @@ def choose_settings(
         return Choice(question, question.kernels[0], "E" if question.sizes_open else "J", question)
     if question.sizes_open:
         return choose_labels(question, params.options, sample.index.task_order)
-    small = not sample.complete and sample.index.sizes.max() <= LEAST_ROWS  # restarts cost more than they gain
+    small = not sample.complete and sample.index.sizes.max() <= TASK_ROWS  # restarts cost more than they gain
     n_init = 1 if small else max(1, params.options.n_init // EFFORT)
     return choose_kernel(question, replace(params.options, n_init=n_init, polish=False))
 

@@ -89,7 +89,7 @@ class View:
     order: Integers | None = None  # rows of the input in sorted order
     centre: bool = True  # False as in the paper: nothing is centred, and there is one frame
     columns: Integers | None = None  # in which order they are summed over; as they come by default
-    _seen: dict[str, KernelOrigin] = field(default_factory=dict, repr=False, init=False)
+    _origins: dict[str, KernelOrigin] = field(default_factory=dict, repr=False, init=False)
 
     def as_one_task(self, moves: Array | None = None) -> View:
         """The rows as those of one task, those of every task moved back by its own of ``moves`` (m × d)."""
@@ -102,8 +102,8 @@ class View:
 
     def through(self, spec: KernelSpec) -> KernelOrigin:
         """The rows through one kernel; computed once."""
-        if spec.name in self._seen:
-            return self._seen[spec.name]
+        if spec.name in self._origins:
+            return self._origins[spec.name]
         # a function of the user's own gets rows as they are
         rows, centres = self.centred_rows if spec.kind in KERNELS else (self.rows, None)
         kernel = Kernel(spec.kind, function=spec.function)
@@ -119,7 +119,7 @@ class View:
             raw = kernel(ordered, ordered)
         order = np.arange(self.rows.shape[0]) if self.order is None else self.order
         centred = centre_kernel(raw, self.offsets, self.centre)
-        return self._seen.setdefault(spec.name, KernelOrigin(kernel, rows, centred, order, centres))
+        return self._origins.setdefault(spec.name, KernelOrigin(kernel, rows, centred, order, centres))
 
     def _precomputed(self) -> Array:
         """The kernel matrix with its columns, too, in the order of the tasks."""

@@ -45,8 +45,8 @@ def assign(cost: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, prices: Array
         first = _class_prices(cost, low, high, first)
     from mtclust.core import compiled
 
-    labels, spread = np.argmin(cost + first, axis=1), float(np.ptp(cost)) if n else 0.0
-    compiled.augment(cost, labels, np.bincount(labels, minlength=n_clusters), low, high, 1e-13 * spread)
+    labels, extent = np.argmin(cost + first, axis=1), float(np.ptp(cost)) if n else 0.0
+    compiled.augment(cost, labels, np.bincount(labels, minlength=n_clusters), low, high, 1e-13 * extent)
     return labels
 
 

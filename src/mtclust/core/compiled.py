@@ -78,7 +78,7 @@ def exchange(M, P, labels, counts, lower, upper, order, tolerance, state):  # ty
     Every step takes the best partner (or move) of one row. With a = C/(C−1), swapping j (cluster p) and k (cluster q)
     changes the objective by a(P_qj − P_pj + P_pk − P_qk) + a²(M_jj + M_kk − 2M_jk), moving j alone by
     a(P_qj − P_pj) + a²M_jj.
-    Returns the number of exchanges and the change of the objective.
+    Returns the number of exchanges.
     """
     n = M.shape[0]
     C = P.shape[0]
@@ -90,7 +90,6 @@ def exchange(M, P, labels, counts, lower, upper, order, tolerance, state):  # ty
     for j in range(n):
         own[j] = P[labels[j], j] - bar[j]
     n_exchanges = 0
-    total = 0.0
     improved = True
     while improved:
         improved = False
@@ -120,7 +119,6 @@ def exchange(M, P, labels, counts, lower, upper, order, tolerance, state):  # ty
                 continue
             improved = True
             n_exchanges += 1
-            total += a * best
             labels[j] = target
             if partner >= 0:
                 labels[partner] = p
@@ -137,7 +135,7 @@ def exchange(M, P, labels, counts, lower, upper, order, tolerance, state):  # ty
                     P[p, k] -= change
             for k in range(n):
                 own[k] = P[labels[k], k] - bar[k]
-    return n_exchanges, total
+    return n_exchanges
 
 
 @njit

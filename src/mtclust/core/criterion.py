@@ -70,10 +70,10 @@ def weights_of_sizes(counts: Integers, rows: ArrayLike) -> tuple[Array, Array]:
     """
     n = np.asarray(rows, dtype=np.float64)
     share = counts / n
-    spread = share * (1 - share)
-    some = spread > 0
-    weight = np.where(some, (4 * spread) ** GAMMA, 0.0)
-    unit = np.where(some, weight / (n * np.where(some, spread, 1.0)), 0.0) * ((n - 1) / n) ** 2
+    variance = share * (1 - share)
+    some = variance > 0
+    weight = np.where(some, (4 * variance) ** GAMMA, 0.0)
+    unit = np.where(some, weight / (n * np.where(some, variance, 1.0)), 0.0) * ((n - 1) / n) ** 2
     return weight, unit
 
 
@@ -84,7 +84,7 @@ def size_weights(n_rows: int) -> tuple[Array, Array]:
 
 
 def decision_weights(shares: Array, r_squared: Array) -> tuple[Array, Array]:
-    """Scale and offset that turn predicted membership into what a row would add to E.
+    """Scale and constant that turn predicted membership into what a row would add to E.
 
     A row x adds, to first order, ω_c(f_c(x) − ½(1−γ)(1−2π_c)R²_c) with ω_c = (4π_c(1−π_c))^γ/(π_c(1−π_c)), where f_c is
     the predicted membership minus π_c. A cluster that a task lacks, or that fills it, is weighed as in the other tasks;
@@ -93,9 +93,9 @@ def decision_weights(shares: Array, r_squared: Array) -> tuple[Array, Array]:
     own = (shares > 0) & (shares < 1)
     count = np.maximum(np.count_nonzero(own, axis=0), 1)
     shares, r_squared = (np.where(own, part, np.sum(part * own, axis=0) / count) for part in (shares, r_squared))
-    spread = shares * (1 - shares)
-    some = spread > 0
-    scale = np.where(some, (4 * spread) ** GAMMA / np.where(some, spread, 1.0), 0.0)
+    variance = shares * (1 - shares)
+    some = variance > 0
+    scale = np.where(some, (4 * variance) ** GAMMA / np.where(some, variance, 1.0), 0.0)
     return scale, -scale * 0.5 * (1 - GAMMA) * (1 - 2 * shares) * r_squared
 
 
@@ -160,9 +160,9 @@ class QuadraticTerm:
         counts = np.bincount(labels, minlength=self.n_clusters)
         tolerance = SMALLEST_RESIDUAL * float(self.M.trace()) / len(self.M)
         order = np.arange(len(labels)) if free is None else free.copy()
-        return int(compiled.exchange(self.M, P, labels, counts, lower, upper, order, tolerance, seed)[0])
+        return int(compiled.exchange(self.M, P, labels, counts, lower, upper, order, tolerance, seed))
 
-    def cost_of_names(self, labels: Labels) -> Array:
+    def cost_of_renaming(self, labels: Labels) -> Array:
         """What naming cluster c (row) as d (column) adds to the value, up to a constant, where other tasks say that."""
         return label_codes(labels, self.n_clusters).T @ np.asarray(self.linear_term)
 
@@ -174,6 +174,7 @@ class LeaveOneOutTerm:
     residual_map: Array  # diag(R)⁻¹R: labels to leave-one-out residuals (n × n)
     A: Array  # ``residual_map.T @ residual_map`` (n × n)
     n_clusters: int
+    divisors: Array  # diag(R) (n × 1)
     # what the labels of the other tasks add to the residuals; None where they add nothing (n × C)
     from_others: Array | None = None
     linear_term: Array | None = None  # L of :class:`QuadraticTerm` (n × C)
@@ -183,8 +184,9 @@ class LeaveOneOutTerm:
         """From a task's block of M; the other tasks say nothing yet."""
         n = len(M)
         R = (0.5 * n) * M - 1.0 / n
-        R /= np.maximum(R.diagonal(), SMALLEST_RESIDUAL)[:, None]
-        return cls(R, R.T @ R, n_clusters)
+        divisors = np.maximum(R.diagonal(), SMALLEST_RESIDUAL)[:, None]
+        R /= divisors
+        return cls(R, R.T @ R, n_clusters, divisors)
 
     def value(self, labels: Labels) -> float:
         e = self.residual_map @ indicators(labels, self.n_clusters)
@@ -232,7 +234,7 @@ class LeaveOneOutTerm:
             counts[q] += 1
             labels[j], moved, place = q, moved + 1, place + 1
 
-    def cost_of_names(self, labels: Labels) -> Array:
+    def cost_of_renaming(self, labels: Labels) -> Array:
         counts, (weight, unit) = np.bincount(labels, minlength=self.n_clusters), size_weights(len(labels))
         e = self.residual_map @ indicators(labels, self.n_clusters)
         errors = np.tile(np.einsum("nc,nc->c", e, e)[:, None], (1, self.n_clusters))
@@ -252,8 +254,7 @@ class PaperObjective:
     cluster sizes ``counts`` (m × C).
     """
 
-    #: one letter, and what values are of, as it is shown
-    name = lowered = "J"
+    name = "J"
     #: whether labels change within sizes that count, by exchanges and passes that lower the value for certain
     exchanges = True
 
@@ -274,7 +275,7 @@ class PaperObjective:
         return QuadraticTerm(at.block(task), codes.shape[1], L)
 
     def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array]:
-        """Scale and offset (m × C each) that turn models into scores of clusters."""
+        """Scale and constants (m × C each) that turn models into scores of clusters."""
         shape = at.coupling.n_tasks, codes.shape[1]
         return np.ones(shape), np.zeros(shape)
 
@@ -288,8 +289,8 @@ class PaperObjective:
 
     def scoring(self, fit: Any) -> tuple[Array, Array]:
         """Models (m × r × C) and constants (m × C) that score rows for the clusters."""
-        models, (scale, offset) = self.left_out_weights(fit)
-        return models * scale[:, None, :], offset
+        models, (scale, constants) = self.left_out_weights(fit)
+        return models * scale[:, None, :], constants
 
     def starts_of_task(
         self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int
@@ -317,7 +318,7 @@ class SizeNeutral(PaperObjective):
     rows out changes little, and E becomes Σ_c ω(n_c)·b_cᵀW_c with class vectors b_c and models W_c.
     """
 
-    name, lowered = "E", "−E"
+    name = "E"
     exchanges = False
     path, most_starts = (64.0, 16.0, 4.0, 1.0), 6  # the landscape of E is smoother than J's
     codes = staticmethod(indicators)
@@ -341,9 +342,7 @@ class SizeNeutral(PaperObjective):
         if not at.coupling.couples_labels:
             return terms[task]
         L = at.linear_term(task, codes, alpha)
-        n = len(L)
-        R = np.maximum(0.5 * n * at.block(task).diagonal() - 1.0 / n, SMALLEST_RESIDUAL)
-        return replace(terms[task], from_others=0.5 * n * L / R[:, None], linear_term=L)
+        return replace(terms[task], from_others=0.5 * len(L) * L / terms[task].divisors, linear_term=L)
 
     def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array]:
         alpha = at.alpha(codes)

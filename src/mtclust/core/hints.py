@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from mtclust.core import Labels
 from mtclust.core.assignment import assign
 from mtclust.core.labels import left_over
-from mtclust.core.matching import best_relabelling, pair_counts
+from mtclust.core.matching import best_renaming, pair_counts
 from mtclust.core.tasks import plain_ids
 
 #: the share of known rows or of pairs that a candidate has right weighs n/(n + this) beside its score, for n of them
@@ -147,9 +147,9 @@ class Hints:
         if self.known is not None:
             given = self.known >= 0
             mine, known = labels[given], self.known[given]
-            names = best_relabelling(pair_counts(mine, known, n_clusters))
+            new_ids = best_renaming(pair_counts(mine, known, n_clusters))
             n = len(known)
-            found += n / (n + _ENOUGH) * float(np.mean(names[mine] == known))
+            found += n / (n + _ENOUGH) * float(np.mean(new_ids[mine] == known))
         if self.links is not None:
             found += self.links.n_pairs / (self.links.n_pairs + _ENOUGH) * self.links.kept(labels)
         return found

@@ -35,7 +35,7 @@ from mtclust.core.kernels import ROUNDING
 from mtclust.core.labels import SizeBounds, counts_by_task, tasks_of_rows
 
 #: with more tasks than this, whose class means are known in coordinates, pairs of tasks are not matched one by one
-_MANY_TASKS = 50
+_MATCHED_IN_PAIRS = 50
 #: sweeps that match each task again to all others, after the first matching
 _SWEEPS = 5
 #: tasks more alike than this belong to one group
@@ -54,7 +54,7 @@ def class_mean_products(kernel: Array, offsets: Integers, labels: Integers, n_cl
     return products.reshape(m, n_clusters, m, n_clusters).transpose(0, 2, 1, 3)
 
 
-def best_relabelling(
+def best_renaming(
     profit: NDArray[Any], bounds: SizeBounds | None = None, task: int = 0, counts: Any = None
 ) -> Integers:
     """The one-to-one map old id → new id of highest profit.
@@ -87,7 +87,7 @@ def match_means(means: Array, sizes: Integers, bounds: SizeBounds, task: int | N
     ``task`` is given only its ids change, to fit the others.
     """
     m, C = sizes.shape
-    if means.ndim == 3 and m > _MANY_TASKS and not bounds.movable and task is None:
+    if means.ndim == 3 and m > _MATCHED_IN_PAIRS and not bounds.movable and task is None:
         return _match_many(means, sizes, bounds)
     if means.ndim == 3:
         flat = means.reshape(m * C, -1)
@@ -107,7 +107,7 @@ def match_means(means: Array, sizes: Integers, bounds: SizeBounds, task: int | N
         if not offered.all():  # where all tasks have all clusters the sum is the mean times a constant
             total = weights[task, others] @ np.take_along_axis(offered[others], order, axis=1)
             profit = profit / np.where(total > 0, total, 1.0)
-        new_ids[task] = best_relabelling(profit, bounds, task, sizes[task])
+        new_ids[task] = best_renaming(profit, bounds, task, sizes[task])
 
     if task is not None:
         match(task, [k for k in range(m) if k != task])
@@ -221,7 +221,7 @@ def _match_many(means: Array, counts: Integers, bounds: SizeBounds) -> tuple[Int
     def match(task: int, model: Array) -> bool:
         """Rename the clusters of a task to fit ``model`` (C × r); whether that changed any."""
         order = np.argsort(ids[task])  # by their present ids
-        new = best_relabelling(unit[task][order] @ model.T, bounds, task, counts[task][order])
+        new = best_renaming(unit[task][order] @ model.T, bounds, task, counts[task][order])
         ids[task] = new[ids[task]]
         return not np.array_equal(new, np.arange(C))
 

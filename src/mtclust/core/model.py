@@ -70,10 +70,10 @@ class DecisionModel:
         """Clusters of rows by a model of one task."""
         return np.asarray(self.scores(rows, np.zeros(rows.shape[0], dtype=np.int64)).argmax(axis=1), dtype=np.int64)
 
-    def offset_of(self, rows: Array, means: Array) -> Array:
+    def move_of(self, rows: Array, means: Array) -> Array:
         """How far to move a task (d) so that its rows lie closest to the means (C × d) of their clusters.
 
-        Clusters and offset are found in turns, from where the task is, or from where its mean is that of the clusters.
+        Clusters and move are found in turns, from where the task is, or from where its mean is that of the clusters.
         """
         centre, ends = means.mean(axis=0), []
         for move in (np.zeros_like(centre), rows.mean(axis=0) - centre):
@@ -125,7 +125,7 @@ class CommonKept:
         """The one model for the rows of a new task: where tasks are aligned, for rows that are moved as those are."""
         if self.means is None:
             return self.model
-        return self.model.moved(self.model.offset_of(rows.toarray() if sp.issparse(rows) else rows, self.means)[None])
+        return self.model.moved(self.model.move_of(rows.toarray() if sp.issparse(rows) else rows, self.means)[None])
 
 
 @dataclass(frozen=True)

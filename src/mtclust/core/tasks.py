@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtclust.core import Integers
 from mtclust.core.labels import offsets_of, rows_of_tasks
-from mtclust.core.matching import best_relabelling, pair_counts
+from mtclust.core.matching import best_renaming, pair_counts
 from mtclust.core.order import Content, content_order, first_by_content
 from mtclust.util.messages import listing
 
@@ -130,8 +130,8 @@ class TaskIndex:
                 clusters, first_places = np.unique(labels[places], return_index=True)
                 first[clusters] = first_places
             ids = np.argsort(np.lexsort((first, -pairs.sum(axis=0))))
-        names = best_relabelling(pairs[:, np.argsort(ids)])
-        return self.to_input_order(labels, ids), self.to_input_order(single, names), ids if free else None
+        single_ids = best_renaming(pairs[:, np.argsort(ids)])
+        return self.to_input_order(labels, ids), self.to_input_order(single, single_ids), ids if free else None
 
 
 @lru_cache(maxsize=64)

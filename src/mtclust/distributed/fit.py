@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.choose.settings import ROWS, Params, rows_by_task
+from mtclust.choose.settings import SAMPLE_ROWS, Params, rows_by_task
 from mtclust.core.labels import offsets_of
 from mtclust.core.model import DecisionModel
 from mtclust.core.order import Content
@@ -46,7 +46,7 @@ class ChunkedIndex(TaskIndex):
         asked = dict(zip(tasks.tolist(), numbers.tolist()))
         if any(len(self._first.get(task, ())) < k for task, k in asked.items()):
             # once for all samples of these tasks
-            most = {task: max(k, min(int(self.sizes[task]), ROWS // len(tasks))) for task, k in asked.items()}
+            most = {task: max(k, min(int(self.sizes[task]), SAMPLE_ROWS // len(tasks))) for task, k in asked.items()}
             self._first.update(self.table.first_rows(self.content, most))
         return [self._first[task][:k] for task, k in asked.items()]
 

@@ -101,9 +101,7 @@ class ChunkedRows(RowSource):
                     positions, labels, scores = found[i]
                     return positions, labels, -constants[i] - scores
 
-                rows, at_first, after, prices[i] = settle(
-                    near, first[i], gaps[i], counts[i], lower[i], upper[i], prices[i]
-                )  # fmt: skip
+                rows, at_first, after, prices[i] = settle(near, gaps[i], counts[i], lower[i], upper[i], prices[i])
                 counts[i] += np.bincount(after, minlength=W.shape[2]) - np.bincount(at_first, minlength=W.shape[2])
                 moved = np.flatnonzero(after != at_first)
                 changes.append(np.stack([self.offsets[i] + rows[moved], after[moved]], axis=1))

@@ -22,8 +22,8 @@ from mtclust.choose.frames import moves_by_sums
 from mtclust.choose.record import ClusterNumberChoice, CouplingDecision, Selection
 from mtclust.choose.settings import (
     EFFORT,
-    LEAST_ROWS,
-    ROWS,
+    SAMPLE_ROWS,
+    TASK_ROWS,
     Input,
     Params,
     Sample,
@@ -95,15 +95,15 @@ class Fitting:
             self.sample = Sample.of(X, index)
         else:
             # with one origin that is asked for rows of all tasks are looked at
-            every = (index.n_tasks, 1) if params.center == "all" and index.n_tasks <= ROWS else ()
-            self.sample = sample_rows(X, index, ROWS, *every)
-        spread = params.by_rows and in_many_directions(self.sample.rows, self.sample.index.offsets)
-        if spread and self.form == "primal" and n > ROWS:
+            every = (index.n_tasks, 1) if params.center == "all" and index.n_tasks <= SAMPLE_ROWS else ()
+            self.sample = sample_rows(X, index, SAMPLE_ROWS, *every)
+        many_directions = params.by_rows and in_many_directions(self.sample.rows, self.sample.index.offsets)
+        if many_directions and self.form == "primal" and n > SAMPLE_ROWS:
             self.sample = sample_rows(X, index, 1500, *every)  # many directions take more rows to see
         # the ridge of a task alone is λ₁ + m · share · λ₂
         lambdas, share = given_lambdas(params, index), 1.0 if COUPLINGS[params.method].learns else 1.0 / index.n_tasks
         weights = None if lambdas is None else (lambdas[0], lambdas[1] * share)
-        self.settings = settings = choose_settings(params, given, self.sample, spread, weights)
+        self.settings = settings = choose_settings(params, given, self.sample, many_directions, weights)
         if settings.frame == "task":
             lambdas = lambdas or constant_lambdas(index.n_tasks, settings.spec, settings.criterion, share)
         else:  # all rows are one task
@@ -133,7 +133,7 @@ class Fitting:
             means = means_of_clusters(sampled, outcome.point.labels, C)
             few = self._some_rows(others)
             for task, part in zip(others, few.index.slices()):
-                moves[task] = model.offset_of(_dense(few.rows[part]), means)
+                moves[task] = model.move_of(_dense(few.rows[part]), means)
         read = partial(_sums_in_clusters, model, moves, C)
         moves = moves_by_sums(*over_blocks(given.rows, self.index.task_numbers, read, added))
         self.settings = replace(settings, moves=moves)
@@ -141,27 +141,27 @@ class Fitting:
     def _problem(self) -> Any:
         """All rows as kernel matrices, or as features with moments."""
         params, given, settings = self.params, self.given, self.settings
-        seen = settings.seen.view.through(settings.spec)
+        origin = settings.seen.view.through(settings.spec)
         if self.form == "dual":
             lambdas = self.lambda1[: len(settings.seen.clusters)], self.weight
             question = replace(settings.seen, lambdas=lambdas, n_components=params.n_components or given.rows.shape[0])
             problem: Any = question.problem(settings.spec, settings.criterion)
-            scale = seen.centred.scale
+            scale = origin.centred.scale
         else:
             tasks = given.index.n_tasks if settings.frame == "task" else 1
-            rank = rank_of(seen.kernel, given.rows, params.n_components, tasks)
+            rank = rank_of(origin.kernel, given.rows, params.n_components, tasks)
             landmarks = None if rank is None else given.index.even_rows(rank, params.sizes_open)
             given = given if settings.frame == "task" else given.as_one_task(settings.moves)
             X, index, criterion = given.rows, given.index, CRITERIA[settings.criterion]()
             bounds = neutral_bounds(index.sizes, given.clusters)
             if criterion.exchanges:
                 bounds = parse_sizes(params.sizes, index.sizes, given.clusters, index.names)
-            curved, centres = seen.kernel.kind in KERNELS and seen.kernel.kind != "linear", None
+            curved, centres = origin.kernel.kind in KERNELS and origin.kernel.kind != "linear", None
             if curved and params.fit_intercept and not sp.issparse(X):  # sparse rows are not centred
                 plain = source_of(X, FeatureMap(Kernel("linear")), index, True)
                 centres = plain.moments(True).mean
                 centres = centres if plain.shift is None else centres + plain.shift
-            features = feature_map(seen.kernel, X, index, landmarks, centres)
+            features = feature_map(origin.kernel, X, index, landmarks, centres)
             source = source_of(X, features, index, params.fit_intercept)
             moments = source.moments(params.fit_intercept)
             scale, data = moments.scale, Data(source, moments, bounds)
@@ -191,9 +191,8 @@ class Fitting:
             self.decision = CouplingDecision("full", f"one model serves all tasks, with {compared}")
         elif decides:
             self.outcome, self.decision = decide_coupling(
-                params.coupling, self.outcome, settings.question.X, settings.tried if params.sizes_open else (),
-                self.sample, self.index, self.options,
-            )  # fmt: skip
+                params.coupling, self.outcome, settings.question.X, settings.lead, self.sample, self.index, self.options
+            )
         # which tasks those of the few rows of the outcome are
         few_tasks = self.sample.tasks if settings.frame == "task" else np.zeros(1, dtype=np.int64)
         if hints.known is not None:
@@ -244,8 +243,8 @@ class Fitting:
             # on the rows of the sample, with less effort: all rows descend from its end
             problem = settings.question.problem(settings.spec, settings.criterion)
             part = proportional(bounds.restrict(sample.tasks), self.index.sizes[sample.tasks], sample.index.sizes)
-            many = sample.index.sizes.max() <= LEAST_ROWS  # tasks, so that restarts would cost more than they gain
-            n_init = 1 if many else max(min(options.n_init, 2), options.n_init // EFFORT)
+            small = sample.index.sizes.max() <= TASK_ROWS  # restarts would cost more than they gain
+            n_init = 1 if small else max(min(options.n_init, 2), options.n_init // EFFORT)
             rough = replace(options, n_init=n_init, starts=options.n_init, tol=ROUGH * options.tol, polish=False)
             few = solve(problem.with_bounds(part), rough, rng)
         if self.form == "primal":
@@ -253,8 +252,8 @@ class Fitting:
         if settings.frame == "task":
             return few
         single = few.point  # the tasks alone keep the best labels that each has
-        if settings.apart is not None:
-            single = replace(single, fit=replace(single.fit, labels=settings.apart))
+        if settings.alone is not None:
+            single = replace(single, fit=replace(single.fit, labels=settings.alone))
         return replace(few, single=single, similarity=np.eye(self.index.n_tasks))
 
     def _carried(self, few: Outcome, rng: np.random.Generator) -> Outcome:
@@ -299,15 +298,14 @@ class Fitting:
                 point, _ = problem.matched(point)
         else:
             point = self._followed(problem, begun, rng)
-        alone = point
+        single = point
         if problem.coupling.learns:
-            single = self._of_every_task(few.single.labels)[1]
-            apart = problem.alone
-            alone = apart.carried_labels(positions, np.concatenate(single), apart.coupling.uncoupled())
+            labels, alone = self._of_every_task(few.single.labels)[1], problem.alone
+            single = alone.carried_labels(positions, np.concatenate(labels), alone.coupling.uncoupled())
             if self.is_searched:
-                alone = apart.descend(alone, rng, options.effort("single tasks", learn=False, max_iter=2))
+                single = alone.descend(single, rng, options.effort("single tasks", learn=False, max_iter=2))
         similarity[np.ix_(sample.tasks, sample.tasks)] = few.similarity
-        return Outcome(problem, point, alone, similarity, few)
+        return Outcome(problem, point, single, similarity, few)
 
     def _followed(self, problem: Any, begun: Point, rng: np.random.Generator) -> Point:
         """One pass over all rows: more would leave the labels that were chosen."""
@@ -428,7 +426,7 @@ class Fitting:
 
 def judged_rows(rows: Any, index: TaskIndex) -> Sample:
     """The rows that separation is taken of, copied; of more than 1000 a sample."""
-    return Sample.of(rows, index) if rows.shape[0] <= 1000 else sample_rows(rows, index, ROWS)
+    return Sample.of(rows, index) if rows.shape[0] <= 1000 else sample_rows(rows, index, SAMPLE_ROWS)
 
 
 def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: Labels) -> tuple[Array, Array]:

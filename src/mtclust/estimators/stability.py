@@ -34,7 +34,7 @@ from mtclust.core.labels import (
     same_for_all_clusters,
     tasks_of_rows,
 )
-from mtclust.core.matching import best_relabelling, pair_counts
+from mtclust.core.matching import best_renaming, pair_counts
 from mtclust.core.tasks import index_tasks
 from mtclust.core.validation import generator_of, read_known_rows
 from mtclust.distributed import is_dask
@@ -127,7 +127,7 @@ def compared(
         own = labels[rows]
         pairs = pair_counts(anew, own, C)
         seen[rows] += 1
-        agreed[rows] += best_relabelling(pairs)[anew] == own
+        agreed[rows] += best_renaming(pairs)[anew] == own
         union = pairs.sum(axis=1)[:, None] + pairs.sum(axis=0) - pairs
         there = pairs.sum(axis=0) > 0
         jaccards[there] += (pairs / np.maximum(union, 1)).max(axis=0)[there]

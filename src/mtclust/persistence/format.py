@@ -35,7 +35,8 @@ _ARRAY_NAME = re.compile(r"arrays/\w[\w.]{0,200}\.npy", flags=re.ASCII)
 #: kinds of numpy types whose bytes are the value: bool, integers, floats, complex, times, strings of one length
 PLAIN_KINDS = "biufcMmSU"
 #: fields of records that earlier files have and models do not any more
-_GONE = {("Moments", "largest"), *(("Stability", name) for name in ("shares", "task_correlation", "task_covariance"))}
+_GONE = {("Moments", name) for name in ("largest", "offset")}
+_GONE |= {("Stability", name) for name in ("shares", "task_correlation", "task_covariance")}
 
 #: arrays by their names in a file
 Arrays = dict[str, NDArray[Any]]

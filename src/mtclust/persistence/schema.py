@@ -47,7 +47,7 @@ class Array:
     nan: bool = False
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        sparse = sp.issparse(value) and self.types == ROWS
+        sparse = sp.issparse(value) and self.types == REAL
         if not (sparse or isinstance(value, np.ndarray)) or str(value.dtype) not in self.types.split():
             found = f"an array of {value.dtype}" if hasattr(value, "dtype") else f"a {type(value).__name__}"
             raise ValueError(f"{name} is {found} in the place of an array of {self.types.split()[0]}")
@@ -81,7 +81,7 @@ class Value:
             raise ValueError(f"{name} is {value!r:.40}, not from {self.low} to {self.high}")
 
 
-FLOAT, INT, BOOL, ROWS = "float64", "int64", "bool", "float64 float32"
+FLOAT, INT, BOOL, REAL = "float64", "int64", "bool", "float64 float32"
 #: products of λ and scales must not overflow
 _MOST = float(np.sqrt(np.finfo(float).max))
 _POSITIVE = Value(float, float(np.finfo(float).tiny), _MOST)
@@ -120,7 +120,7 @@ _FORMS: tuple[tuple[Array | Value, str], ...] = (
     (Array(FLOAT, "C", 0, 1, nan=True), "Stability.clusters"),
     (Array(FLOAT, "C d"), "CommonKept.means"),
     (Array(FLOAT, "m", 0), "lambda1"),
-    (Array(FLOAT, "m C"), "intercept_ DecisionModel.intercept Moments.offset"),
+    (Array(FLOAT, "m C"), "intercept_ DecisionModel.intercept"),
     (Array(FLOAT, "m C d"), "coef_?"),
     (Array(FLOAT, "m d"), "centres CommonKept.moves"),
     (Array(FLOAT, "m r"), "Moments.mean Moments.total"),
@@ -129,8 +129,8 @@ _FORMS: tuple[tuple[Array | Value, str], ...] = (
     (Array(FLOAT, "m m"), "task_covariance_? task_correlation_?"),
     (Array(FLOAT, "m m"), "Selection.task_similarity CouplingDecision.task_covariance"),
     (Array(FLOAT, "q q"), "feature_covariance_?"),
-    (Array(ROWS, "N d"), "rows"),
-    (Array(ROWS, "L d"), "FeatureMap.landmarks"),
+    (Array(REAL, "N d"), "rows"),
+    (Array(REAL, "L d"), "FeatureMap.landmarks"),
     (Value(Selection), "selection_"),
     (Value(Stability), "stability_?"),
 )
@@ -220,7 +220,7 @@ def _check_records(name: str, value: Any, sizes: Sizes) -> None:
             sizes["r"] = sizes["d"]
         else:
             shape = "d r" if value.landmarks is None else "L r"
-            Array(ROWS, shape).check(f"{name}.projection", value.projection, sizes)
+            Array(REAL, shape).check(f"{name}.projection", value.projection, sizes)
 
 
 def _check_kept(model: Any, sizes: Sizes) -> None:

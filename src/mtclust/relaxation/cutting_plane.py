@@ -131,7 +131,6 @@ class Relaxation:
 
     codes: Array  # Ỹ = Σ_k μ_kY_k, N × C
     weights: list[Array]  # μ of every task
-    pools: list[NDArray[np.int64]]  # K_i × n_i, the labellings Y_k of every task, the start first
     start: NDArray[np.int64]
     scores: Array  # F, the fitted values of Ỹ
     value: float
@@ -229,8 +228,7 @@ def solve_cutting_plane(problem: Problem, options: CuttingPlaneOptions, rng: np.
             tolerance = _SHARPEST
         else:
             break
-    pool_labels = [Y.reshape(len(Y), -1, n_clusters).argmax(axis=2) for Y in pools.members]
-    relaxation = Relaxation(codes, pools.split(mu), pool_labels, labels, scores, best.value, lower, n_cuts)
+    relaxation = Relaxation(codes, pools.split(mu), labels, scores, best.value, lower, n_cuts)
     found = history[n_cuts]["labels"]
     _, similarity = match_labels(problem.kernel, problem.offsets, found, problem.bounds)
     point = Point(Fit(found, at, problem.bounds), best.value, list(history.values()), converged, n_cuts, codes)

@@ -41,6 +41,7 @@ class Data:
     source: RowSource
     moments: Moments
     bounds: SizeBounds
+    constants: Array | None = None  # added to the scores of every row of a task (m × C)
 
     def projected(self, raw: NDArray[Any]) -> NDArray[Any]:
         """Raw rows k, or sums of them, as z."""
@@ -49,9 +50,9 @@ class Data:
     def on_raw(self, task: int, W: Array) -> tuple[Array, Array]:
         """Weights and constant with which raw rows k of a task score as φ does with W: φᵀW = kᵀ·weights + constant."""
         moments, projection = self.moments, self.source.projection
-        offset = 0.0 if moments.offset is None else moments.offset[task]
         weights = W / moments.root_scale
-        constant = offset - (moments.mean[task] @ W) / moments.root_scale
+        added = 0.0 if self.constants is None else self.constants[task]
+        constant = added - (moments.mean[task] @ W) / moments.root_scale
         return weights if projection is None else projection @ weights, constant
 
 
@@ -106,7 +107,6 @@ class Moments:
     total: Array  # Σ φ over the rows of a task (m × r): zeros with centring
     gram: Array  # S_i = Φ_iᵀΦ_i of the centred, scaled features (m × r × r)
     scale: float  # s; 0 where the rows of no task differ
-    offset: Array | None = None  # added to the scores of every row of a task (m × C)
 
     @property
     def root_scale(self) -> float:

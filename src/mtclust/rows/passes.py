@@ -102,8 +102,7 @@ def relabel(source: LocalRows, data: Data, task: int, W: Array, current: TaskLab
             return rows, current.labels[rows], -constant - scores_of(source.take(task, rows), weights)
 
         some = gaps[:: gap_step(len(gaps))]
-        first = first_gap(some, counts, lower, upper)
-        rows, _, labels, current.prices = settle(near, first, some, counts, lower, upper, current.prices)
+        rows, _, labels, current.prices = settle(near, some, counts, lower, upper, current.prices)
         current.put(source, task, rows, labels)
     return int(np.count_nonzero(current.labels != at_first))
 
@@ -143,16 +142,16 @@ def scores_of(block: NDArray[Any], weights: Array) -> Array:
 
 
 def settle(
-    near: Callable[[float], tuple[Integers, NDArray[Any], Array]], gap: float, gaps: Array, counts: Integers,
-    lower: Integers, upper: Integers, prices: Array,
+    near: Callable[[float], tuple[Integers, NDArray[Any], Array]], gaps: Array, counts: Integers, lower: Integers,
+    upper: Integers, prices: Array,
 ) -> tuple[Integers, NDArray[Any], Integers, Array]:  # fmt: skip
     """Rows near a boundary, what prices alone give them and what the sizes allow, and prices that certify the whole.
 
     ``near`` gives positions, labels by prices alone and costs of all rows whose two best clusters differ by no more
-    than a gap, at first ``gap``. ``gaps`` are those of every ``gap_step(n)``-th row, ``counts`` the sizes that prices
-    alone give.
+    than a gap, at first :func:`first_gap`. ``gaps`` are those of every ``gap_step(n)``-th row, ``counts`` the sizes
+    that prices alone give.
     """
-    n = int(counts.sum())
+    n, gap = int(counts.sum()), first_gap(gaps, counts, lower, upper)
     while True:
         positions, before, costs = near(gap)
         decided = counts - np.bincount(before, minlength=len(counts))

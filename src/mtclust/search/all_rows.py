@@ -20,7 +20,7 @@ from mtclust.core import Array, Labels
 from mtclust.core.coupling import COUPLINGS, Solver, objective
 from mtclust.core.criterion import PaperObjective
 from mtclust.core.labels import SizeBounds, code_scale, offsets_of, proportional
-from mtclust.core.matching import best_relabelling
+from mtclust.core.matching import best_renaming
 from mtclust.core.model import DecisionModel, left_out
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data
@@ -74,8 +74,8 @@ class BatchLabels:
         if not self.tasks:  # labels stay as they are
             return False
         fit, data, criterion = self.point.fit, self.problem.data, self.problem.criterion
-        models, offset = criterion.scoring(fit)
-        changed = data.source.relabel(scored_by(data, offset), models, fit.tasks, self.tasks)
+        models, constants = criterion.scoring(fit)
+        changed = data.source.relabel(replace(data, constants=constants), models, fit.tasks, self.tasks)
         fit.b[self.tasks] = class_vectors(data, self.tasks, [fit.tasks[i] for i in self.tasks])
         fit.W = fit.at.models(fit.b)
         self.point.value = criterion.value_of_models(fit)
@@ -90,7 +90,7 @@ class BatchLabels:
         if not (self.tasks and self.problem.criterion.exchanges and self.problem.coupling.couples_labels):
             return False
         # names need the blocks of an inverse: they are looked at where the search would end
-        rename(self.problem.data, self.point, self.tasks, self.effort.stage)
+        rename_by_sums(self.problem.data, self.point, self.tasks, self.effort.stage)
         return before - self.point.value > self.least * abs(before)
 
 
@@ -151,8 +151,8 @@ class AllRows(Coupled):
     def carried_labels(self, positions: list[NDArray[np.int64]], labels: Labels, Z: Array) -> Point:
         """The point on all rows that continues labels of some rows of every task: all rows follow their models."""
         few = replace(self, data=rows_at(self.data, positions), held=None)
-        models, offset = self.criterion.scoring(few.point(labels, Z).fit)
-        return self._point(self.data.source.best_labels(scored_by(self.data, offset), models), Z)
+        models, constants = self.criterion.scoring(few.point(labels, Z).fit)
+        return self._point(self.data.source.best_labels(replace(self.data, constants=constants), models), Z)
 
     def starts(self, positions: list[NDArray[np.int64]], n_init: int, seed: int) -> list[Labels]:
         """The best labels of some rows of every task that are found for it alone."""
@@ -212,7 +212,7 @@ class AllRows(Coupled):
         """Scores (N × C) of all rows, each from models without it, by its leverage (2/n_i)φ_jᵀQ_iφ_j."""
         fit, moments, offsets = point.fit, self.data.moments, self.offsets
         C, blocks = self.n_clusters, point.fit.at.blocks
-        W, (scale, offset) = self.criterion.left_out_weights(fit)
+        W, (scale, constants) = self.criterion.left_out_weights(fit)
         # the mean code of every task, where features are centred
         means = (fit.counts / moments.sizes[:, None]) @ self.criterion.codes(np.arange(C), C)
         centred = not np.any(moments.total)
@@ -225,16 +225,16 @@ class AllRows(Coupled):
                 Phi = moments.centred(task, self.data.projected(block))
                 leverages = np.einsum("nr,nr->n", Phi @ blocks[task], Phi) * (2.0 / n)
                 scores = left_out(codes, Phi @ W[task], leverages, means[task] if centred else None, n)
-                scores = scores * scale[task] + offset[task]
+                scores = scores * scale[task] + constants[task]
                 result[first + begin : first + end] = np.where(self.bounds.present[task], scores, -np.inf)
         return result
 
     def decision(self, point: Point) -> DecisionModel:
         """The model that scores new rows."""
         assert self.features is not None
-        models, offset = self.criterion.scoring(point.fit)
+        models, constants = self.criterion.scoring(point.fit)
         model = self.features.decision(self.data.moments, self.data.source.shift, self.bounds.present, models)
-        return replace(model, intercept=model.intercept + offset)
+        return replace(model, intercept=model.intercept + constants)
 
 
 def rows_at(data: Data, positions: list[NDArray[np.int64]]) -> Data:
@@ -256,19 +256,14 @@ def class_vectors(data: Data, which: list[int], tasks: list[TaskLabels]) -> Arra
     return per_row * (a * centred.transpose(0, 2, 1) - rest * moments.total[which][:, :, None])
 
 
-def scored_by(data: Data, offset: Array) -> Data:
-    """The same rows, whose scores get constants of their own."""
-    return replace(data, moments=replace(data.moments, offset=offset))
-
-
-def rename(data: Data, point: Point, tasks: list[int], stage: str) -> None:
+def rename_by_sums(data: Data, point: Point, tasks: list[int], stage: str) -> None:
     """Rename the clusters of one task at a time where that lowers J: a matching of its b to what the others ask for."""
     fit = point.fit
     renamed = False
     for i in tasks:
         b_i, counts = fit.b[i], fit.tasks[i].counts
         asked_for = fit.W[i] - fit.at.blocks[i] @ b_i
-        new_ids = best_relabelling(b_i.T @ asked_for, data.bounds, i, counts)
+        new_ids = best_renaming(b_i.T @ asked_for, data.bounds, i, counts)
         if fit.tasks[i].held is not None or np.array_equal(new_ids, np.arange(len(new_ids))):
             continue
         b = fit.b.copy()

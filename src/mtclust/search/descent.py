@@ -27,7 +27,7 @@ from mtclust.core.coupling import REVIVAL
 from mtclust.core.criterion import Term
 from mtclust.core.hints import placed
 from mtclust.core.kernels import ROUNDING
-from mtclust.core.matching import best_relabelling
+from mtclust.core.matching import best_renaming
 
 if TYPE_CHECKING:
     from mtclust.search.problem import Effort, Point, Problem
@@ -79,20 +79,17 @@ def descend(problem: Any, point: Point, rng: np.random.Generator, effort: Effort
     return point
 
 
-def coupling_steps(
-    problem: Any, point: Point, accelerator: Accelerator, most: int, tol: float, stage: str = ""
-) -> int:  # fmt: skip
-    """Steps of Z while they lower the value: accelerated where that does, else in closed form; how many were taken."""
-    for taken in range(most):
+def coupling_steps(problem: Any, point: Point, accelerator: Accelerator, most: int, tol: float, stage: str) -> None:
+    """Steps of Z while they lower the value: accelerated where that does, else in closed form."""
+    for _ in range(most):
         before, target = point.value, problem.closed_form(point)
         if not (isinstance(target, np.ndarray) and problem.take(point, accelerator.propose(point.Z, target))):
             accelerator.restart()
             if not problem.take(point, target):
-                return taken
+                return
         point.record(stage, "coupling")
         if before - point.value <= tol * abs(before):
-            return taken + 1
-    return most
+            return
 
 
 @dataclass
@@ -149,7 +146,7 @@ class ExactLabels:
         labels_before = self.point.labels.copy()
         exchange_until_stable(self.problem, self.point, self.tasks, self.seed)
         if self.problem.coupling.couples_labels:
-            permute(self.problem, self.point, self.tasks)
+            rename(self.problem, self.point, self.tasks)
         self.proposing = not self.stable
         if self.proposing:
             self._propose()
@@ -201,16 +198,16 @@ def exchange_until_stable(problem: Problem, point: Point, tasks: Sequence[int], 
         waiting = [task for task in tasks if len(changed) > 1 or task != changed[0]]
 
 
-def permute(problem: Problem, point: Point, tasks: Sequence[int]) -> None:
+def rename(problem: Problem, point: Point, tasks: Sequence[int]) -> None:
     """Rename the clusters of one task at a time as the criterion prefers; its own term does not change by that."""
     fit, codes = point.fit, problem.codes(point.labels)
     for task in tasks:
         if problem.free[task] is not None:  # known rows name its clusters
             continue
         rows = problem.coupling.slices[task]
-        cost = problem.criterion.term(fit.at, task, codes).cost_of_names(fit.labels[rows])
+        cost = problem.criterion.term(fit.at, task, codes).cost_of_renaming(fit.labels[rows])
         counts = np.bincount(fit.labels[rows], minlength=problem.n_clusters)
-        new_ids = best_relabelling(-cost, fit.bounds, task, counts)
+        new_ids = best_renaming(-cost, fit.bounds, task, counts)
         gain = np.trace(cost) - cost[np.arange(len(cost)), new_ids].sum()
         if gain > ROUNDING * abs(point.value):
             fit.labels[rows] = new_ids[fit.labels[rows]]
@@ -264,7 +261,7 @@ def proposals(problem: Problem, point: Point, task: int, term: Term, alpha: Arra
             found.append(labels.copy())
             continue
         counts = np.bincount(labels, minlength=problem.n_clusters)
-        found.append(best_relabelling(-term.cost_of_names(labels), fit.bounds, task, counts)[labels])
+        found.append(best_renaming(-term.cost_of_renaming(labels), fit.bounds, task, counts)[labels])
     if free is not None:
         known = fit.labels[rows].copy()
         known[free] = -1

@@ -42,13 +42,13 @@ def keep_known(
     problem, point, offsets = outcome.problem, outcome.point, outcome.problem.offsets
     labels = np.asarray(point.labels, dtype=np.int64)
     bounds = problem.bounds.fitted(point.fit.counts, fixed=True)
-    names = np.tile(np.arange(bounds.n_clusters), (problem.n_tasks, 1))
+    new_ids = np.tile(np.arange(bounds.n_clusters), (problem.n_tasks, 1))
     if free_names:
-        names = names_after_known(labels, known, offsets, bounds)
-    bounds = with_room(bounds.renamed(names), counts_by_task(known, offsets, bounds.n_clusters), np.diff(offsets))
+        new_ids = ids_after_known(labels, known, offsets, bounds)
+    bounds = with_room(bounds.renamed(new_ids), counts_by_task(known, offsets, bounds.n_clusters), np.diff(offsets))
     problem = replace(problem.with_bounds(bounds), held=known >= 0)
     begun = [
-        placed(names[i][labels[a:b]], known[a:b], bounds.lower[i], bounds.upper[i])
+        placed(new_ids[i][labels[a:b]], known[a:b], bounds.lower[i], bounds.upper[i])
         for i, (a, b) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist()))
     ]
     end = problem.point(np.concatenate(begun), point.Z)
@@ -58,8 +58,8 @@ def keep_known(
     few = outcome.few
     if few is not None:
         bounds = few.problem.bounds.fitted(few.point.fit.counts, fixed=True)
-        renamed = few.problem.with_bounds(bounds.renamed(names[few_tasks]))
-        few = replace(few, problem=renamed, point=renamed.renamed(few.point, names[few_tasks]))
+        renamed = few.problem.with_bounds(bounds.renamed(new_ids[few_tasks]))
+        few = replace(few, problem=renamed, point=renamed.renamed(few.point, new_ids[few_tasks]))
     return replace(outcome, problem=problem, point=end, few=few, named=True)
 
 
@@ -99,7 +99,7 @@ def with_room(bounds: SizeBounds, counts: Labels, sizes: Labels) -> SizeBounds:
     return SizeBounds(np.where(crowded[:, None], 0, bounds.lower), np.maximum(bounds.upper, counts))
 
 
-def names_after_known(labels: Labels, known: Labels, offsets: Integers, bounds: SizeBounds) -> Labels:
+def ids_after_known(labels: Labels, known: Labels, offsets: Integers, bounds: SizeBounds) -> Labels:
     """New ids (m × C) under which labels agree with most known rows.
 
     Clusters mean the same in all tasks, so that one naming serves all; a task departs from it where its own known rows
@@ -132,8 +132,8 @@ def linked_clusters(
     rows, groups = links.groups()
     G, C = int(groups.max()) + 1, scores.shape[1]
     finite = scores[np.isfinite(scores)]
-    spread = float(np.ptp(finite)) if len(finite) else 0.0
-    own = np.where(np.isfinite(scores[rows]), scores[rows], finite.min(initial=0.0) - _ABSENT * (spread or 1.0))
+    extent = float(np.ptp(finite)) if len(finite) else 0.0
+    own = np.where(np.isfinite(scores[rows]), scores[rows], finite.min(initial=0.0) - _ABSENT * (extent or 1.0))
     gain = np.zeros((G, C))
     np.add.at(gain, groups, own)
     lower, upper = np.zeros((G, C)), np.ones((G, C))

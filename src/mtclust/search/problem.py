@@ -295,9 +295,9 @@ class Problem(Coupled):
         """The model that scores new rows."""
         assert self.origin is not None
         (codes, present), at = self._fitted_to(point), point.fit.at
-        scale, offset = self.criterion.decision_weights(at, codes)
+        scale, constants = self.criterion.decision_weights(at, codes)
         model = build_model(self.origin, at.coupling.predictors(at, codes) * scale[:, None, :], present)
-        return replace(model, intercept=model.intercept + offset)
+        return replace(model, intercept=model.intercept + constants)
 
     def _fitted_to(self, point: Point) -> tuple[Array, NDArray[np.bool_]]:
         """What models are fitted to, and which clusters every task has.
@@ -322,8 +322,8 @@ class Problem(Coupled):
         """Scores (N × C) of all rows, each from models that were fitted without it; −∞ for absent clusters."""
         assert self.origin is not None
         (codes, present), at, task_of = self._fitted_to(point), point.fit.at, tasks_of_rows(self.offsets)
-        scale, offset = self.criterion.decision_weights(at, codes)
-        result = predictions_left_out(at, codes, self.origin.centred.centred) * scale[task_of] + offset[task_of]
+        scale, constants = self.criterion.decision_weights(at, codes)
+        result = predictions_left_out(at, codes, self.origin.centred.centred) * scale[task_of] + constants[task_of]
         return np.where(present[task_of], result, -np.inf)
 
 

@@ -26,7 +26,7 @@ from joblib import Parallel, delayed
 from mtclust.core import Array, Labels
 from mtclust.core.kernels import EXACT_UP_TO, largest_eigenvectors
 from mtclust.core.labels import rows_of_tasks
-from mtclust.core.matching import best_relabelling, groups_of_tasks, pair_counts
+from mtclust.core.matching import best_renaming, groups_of_tasks, pair_counts
 from mtclust.search.problem import Point, Problem, SearchOptions
 from mtclust.util.messages import counted, phase
 
@@ -38,7 +38,7 @@ LEADING = 100
 #: rounds of restarts at most, and for a candidate that is only to be compared with others
 _ROUNDS, _FEW_ROUNDS = 8, 2
 #: restarts of a round, per start asked for, and up to so many tasks; of more, as many as take the same time, or none
-_RESTARTS_PER_INIT, _MANY_TASKS = 2, 100
+_RESTARTS_PER_INIT, _RESTARTED_TASKS = 2, 100
 #: weight of the first Ω beside that of the best so far, in all rounds but the first
 _FIRST_AGAIN = 0.2
 #: ends that seed the next round, and that go on to learn their coupling
@@ -83,8 +83,7 @@ def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) ->
     if not problem.coupling.couples_labels:
         point, _ = problem.with_bounds(given).matched(point)
         problem = problem.with_bounds(given.fitted(point.fit.counts, fixed=True))
-    alone_point = single if problem.coupling.learns else point
-    return Outcome(problem, point, alone_point, similarity)
+    return Outcome(problem, point, single if problem.coupling.learns else point, similarity)
 
 
 def _with_ids_of(
@@ -96,7 +95,7 @@ def _with_ids_of(
     def agreeing(labels: Labels, task: int) -> Labels:
         """Labels of a task with the names of clusters that agree best among those that the bounds allow."""
         pairs = pair_counts(labels, single.labels[problem.coupling.slices[task]], bounds.n_clusters)
-        return best_relabelling(pairs, bounds, task, pairs.sum(axis=1))[labels]
+        return best_renaming(pairs, bounds, task, pairs.sum(axis=1))[labels]
 
     return problem.with_bounds(bounds), [[agreeing(start, i) for start in own] for i, own in enumerate(starts)]
 
@@ -134,18 +133,18 @@ def _coupled(
     if not problem.coupling.couples_labels:
         return _restarts_under_shared_features(problem, best, starts, options, rng)
     groups = groups_of_tasks(similarity) if options.polish else []
-    apart = 1 < len(groups) < problem.n_tasks <= _MANY_TASKS
-    if apart:
+    by_groups = 1 < len(groups) < problem.n_tasks <= _RESTARTED_TASKS
+    if by_groups:
         labels = single.copy()
         for group in (group for group in groups if len(group) > 1):
             rows, near = rows_of_tasks(problem.offsets, group), similarity[np.ix_(group, group)]
             end = _coupled(problem.of_tasks(group), single[rows], [starts[i] for i in group], near, options, rng).labels
             if problem.bounds.interchangeable():  # the names that these clusters have had among all tasks
-                end = best_relabelling(pair_counts(end, single[rows], problem.bounds.n_clusters))[end]
+                end = best_renaming(pair_counts(end, single[rows], problem.bounds.n_clusters))[end]
             labels[rows] = end
         with phase("clustering together: from groups of tasks"):
             best = better(best, _rough(problem, problem.point(labels, first), options, rng, "from groups of tasks"))
-    return _restarts(problem, best, starts, first, options, rng, thorough=options.polish and not apart)
+    return _restarts(problem, best, starts, first, options, rng, thorough=options.polish and not by_groups)
 
 
 def _rough(
@@ -174,7 +173,7 @@ def _restarts(
     factorisation each. Only the best ends go on to learn their own. Where the best ends lead to none that is better,
     the next labellings of the tasks follow, if the search is to be thorough, or else rounds end.
     """
-    most = round(_RESTARTS_PER_INIT * options.n_init * min(1.0, _MANY_TASKS / problem.n_tasks))
+    most = round(_RESTARTS_PER_INIT * options.n_init * min(1.0, _RESTARTED_TASKS / problem.n_tasks))
     if most == 0:
         return best
     # the best labelling of every task first, then the second best: all tasks have a say
