@@ -79,6 +79,10 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
     "columns of tables": (
         lambda: stack_tasks([X, X[:, :2]]), ValueError, ["table 1 has shape (36, 2)", "(36, 4)", "the same columns"],
     ),
+    "frame and array": (
+        lambda: stack_tasks([pd.DataFrame({"a": [1]}), np.ones((1, 1))]), ValueError,
+        ["table 1 has other columns", "different: 0, a", "same columns"],
+    ),
     "names of columns": (
         lambda: stack_tasks([pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})]), ValueError,
         ["table 1 has other columns", "different: a, b", "same columns"],
@@ -121,6 +125,17 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
         lambda: select_n_clusters(DSTC(**QUICK), X, tasks=TASKS, candidates=[1, 2]), ValueError,
         ["candidates=[1, 2]", ">= 2"],
     ),
+    "candidates that are no numbers": (
+        lambda: select_n_clusters(DSTC(**QUICK), X, candidates="23"), ValueError,
+        ["candidates=['2', '3']", "whole numbers of clusters >= 2", "<= 36, the rows"],
+    ),
+    "kernel not square and a number to choose": (
+        fit(n_clusters="auto", kernel="precomputed"), ValueError, ["X, of shape (36, 4)", "not square"],
+    ),
+    "very many clusters": (fit(n_clusters=10**30), ValueError, [f"n_clusters={10**30}", "n_samples=36"]),
+    "very many clusters of a task": (
+        fit(n_clusters={0: 2, 1: 10**30, 2: 2}), ValueError, [f"n_clusters={10**30}", "n_samples=36"],
+    ),
     "range without numbers": (
         fit(n_clusters=range(5, 2)), ValueError, ["n_clusters=range(5, 2)", "numbers of clusters >= 2", "rows, 36"],
     ),
@@ -160,9 +175,9 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
         lambda: DSTC(3, **QUICK | {"kernel": "precomputed"}).fit(X @ X.T, tasks=TASKS).fit_task(X), ValueError,
         ['kernel="precomputed"', 'Fit with kernel="rbf"'],
     ),
-    "columns of a new task": (lambda: fitted().fit_task(X[:, :2]), ValueError, ["X has 2 features", "fitted on 4"]),
+    "columns of a new task": (lambda: fitted().fit_task(X[:, :2]), ValueError, ["X has 2 features", "expecting 4"]),
     "rows of a new task": (
-        lambda: fitted().fit_task(X[:12]).predict(X[:, :2]), ValueError, ["X has 2 features", "clustered with 4"],
+        lambda: fitted().fit_task(X[:12]).predict(X[:, :2]), ValueError, ["X has 2 features", "expecting 4"],
     ),
     "cuts by task": (
         fit(DMTRC, n_clusters={0: 2, 1: 2, 2: 3}, solver="cutting-plane"), ValueError,
@@ -211,6 +226,7 @@ def test_message_names_the_argument_what_was_given_what_is_allowed_and_the_way_o
         ("n_clusters", 0), ("n_clusters", 2.5), ("kernel", "cosine"), ("width", -1.0), ("lambda1", -1.0),
         ("lambda2", 0.0), ("solver", "simplex"), ("solver_options", 3), ("n_components", 0), ("fit_intercept", "yes"),
         ("n_init", 0), ("task_column", 1.5), ("random_state", "x"), ("n_jobs", 0.5),
+        ("n_jobs", 0),
     ],
 )  # fmt: skip
 def test_arguments_out_of_range_are_named_with_their_range_and_what_was_given(method, argument, value):

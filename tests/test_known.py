@@ -180,6 +180,10 @@ REFUSED = {
     "words": ({"known": ["a"] * 120}, ValueError, ["known has 'a' at row 0", "whole cluster ids"]),
     "fraction": ({"known": [0.5] + [-1] * 119}, ValueError, ["known has 0.5 at row 0", "whole cluster ids"]),
     "below": ({"known": [-1] * 119 + [-2]}, ValueError, ["known has -2 at row 119"]),
+    "infinite": ({"known": [np.inf] + [-1] * 119}, ValueError, ["known has inf at row 0", "whole cluster ids"]),
+    "huge": ({"known": [-1] * 119 + [1e300]}, ValueError, ["known has 1e+300 at row 119", "whole cluster ids"]),
+    "beyond int64": ({"known": [2.0**64] + [-1] * 119}, ValueError, ["known has 1.8446744073709552e+19 at row 0"]),
+    "uint64": ({"known": np.full(120, 2**63, dtype=np.uint64)}, ValueError, ["known has 9223372036854775808 at row 0"]),
     "too high": ({"known": [-1] * 119 + [3]}, ValueError, ["known has 3 at row 119", "0 to 2"]),
     "too many of one": (
         {"known": np.where(TASKS == 1, 0, -1), "sizes": "balanced"}, ValueError,

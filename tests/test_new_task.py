@@ -1,6 +1,8 @@
 """fit_task: a task that was not in fit."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 
@@ -62,7 +64,7 @@ def test_refused_coupling_clusters_the_new_task_alone():
 
 @pytest.mark.parametrize(
     ("rows", "message"),
-    [(X[NEW][:, :2], "X has 2 features, but DMTRC was fitted on 4"), (np.full((5, 4), np.nan), "contains NaN")],
+    [(X[NEW][:, :2], "X has 2 features, but DMTRC is expecting 4"), (np.full((5, 4), np.nan), "contains NaN")],
 )
 def test_rows_that_cannot_be_used(rows, message):
     model = DMTRC(3, kernel="linear", random_state=0).fit(X[OLD], tasks=TASKS[OLD])
@@ -104,3 +106,28 @@ def test_a_tiny_task_lacks_no_cluster_that_nobody_excluded(method, form):
         assert np.isfinite(new.decision_function(X[NEW])).all()
         excluded = model.fit_task(X[NEW][:rows], sizes=((rows, 0, 0),)).decision_function(X[NEW])
         assert np.isneginf(excluded).any(axis=0).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("task_column", [None, "shop"])
+@pytest.mark.parametrize("what", ["fit_task", "predict", "predict_proba", "decision_function"])
+def test_columns_of_frames_are_those_of_fit(what, task_column):
+    frame = pd.DataFrame(X, columns=list("pqrs"))
+    old = frame[OLD] if task_column is None else frame[OLD].assign(shop=TASKS[OLD])
+    model = DMTRC(3, kernel="linear", task_column=task_column, random_state=0)
+    model.fit(old, tasks=TASKS[OLD] if task_column is None else None)
+    rows = frame[NEW]
+    new = model.fit_task(rows)
+    act = getattr(model if what == "fit_task" else new, what)
+    act(pl.DataFrame({name: rows[name].to_numpy() for name in "pqrs"}))
+    others = pl.DataFrame({name: rows[name].to_numpy() for name in "srqp"})
+    for table in (rows[list("srqp")], rows.rename(columns={"p": "z"}), others):
+        with pytest.raises(ValueError, match="feature names should match"):
+            act(table)
+
+
+def test_rows_under_a_mask_are_no_rows_of_a_new_task():
+    model = DMTRC(3, kernel="linear", random_state=0).fit(X[OLD], tasks=TASKS[OLD])
+    masked = np.ma.array(X[NEW], mask=X[NEW] > X[NEW].mean())
+    for act in (model.fit_task, model.fit_task(X[NEW]).predict):
+        with pytest.raises(ValueError, match="X is a masked array with masked values"):
+            act(masked)

@@ -67,8 +67,8 @@ def test_methods_and_attributes_of_a_fitted_model(method, tmp_path):
         assert getattr(model, name)(frame, tasks=TASKS).shape == (n, C)
     assert np.isfinite(model.score(frame, tasks=TASKS))
     np.testing.assert_array_equal(model.fit_predict(frame, tasks=TASKS), model.labels_)
-    new = model.fit_task(X[TASKS == 0])
-    assert new.predict(X[:2]).shape == (2,)
+    new = model.fit_task(frame[TASKS == 0])
+    assert new.predict(frame[:2]).shape == (2,)
     assert new.labels_.shape == (int(np.sum(TASKS == 0)),)
     assert model.stability(frame, tasks=TASKS, n_refits=2) is model.stability_
     model.save(tmp_path / "model")

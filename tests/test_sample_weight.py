@@ -85,7 +85,7 @@ def test_wrong_weights():
             DSTC(2).fit(table, sample_weight=weights)
     with pytest.raises(ValueError, match="the index of sample_weight is not that of X, or in another order"):
         DSTC(2).fit(table, sample_weight=pd.Series([1, 2, 1, 1], index=[3, 2, 1, 0]))
-    with pytest.raises(ValueError, match="tasks has ids that were not in fit: 'b'"):
+    with pytest.raises(ValueError, match="sample_weight is 0 in all rows of task 'b'"):
         DSTC(2, sizes="balanced").fit(table, tasks=["a", "a", "a", "b"], sample_weight=[1, 2, 1, 0])
     with pytest.raises(ValueError, match='is not square; kernel="precomputed" needs'):
         DSTC(2, kernel="precomputed").fit(np.eye(4), sample_weight=[1, 2, 1, 1])

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
@@ -35,6 +37,16 @@ def test_frames_are_stacked_by_column_name():
     assert X["a"].tolist() == [1.0, 3.0]
 
 
+@pytest.mark.parametrize("first", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("second", [pl.DataFrame, pa.table])
+def test_frames_of_any_kind_are_stacked_by_column_name(first, second):
+    tables = [first({"x": [1.0, 2.0], "y": [3.0, 4.0]}), second({"y": [5.0, 6.0], "x": [7.0, 8.0]})]
+    X, tasks = stack_tasks(tables)
+    np.testing.assert_array_equal(X, [[1, 3], [2, 4], [7, 5], [8, 6]])
+    assert tasks.tolist() == [0, 0, 1, 1]
+    np.testing.assert_array_equal(stack_tasks(tables[::-1])[0], [[5, 7], [6, 8], [3, 1], [4, 2]])
+
+
 @pytest.mark.parametrize(
     ("tables", "names", "message"),
     [
@@ -44,6 +56,7 @@ def test_frames_are_stacked_by_column_name():
         ([], None, "tables is empty"),
         ([np.zeros(3)], None, "must have two dimensions"),
         ([pd.DataFrame({"a": [1.0]}), pd.DataFrame({"b": [1.0]})], None, r"different: a, b"),
+        ([pl.DataFrame({"a": [1.0]}), pl.DataFrame({"b": [1.0]})], None, r"different: a, b"),
     ],
 )
 def test_tables_that_cannot_be_stacked(tables, names, message):

@@ -109,6 +109,9 @@ def test_length_is_the_number_of_words(counts):
     np.testing.assert_array_equal(log_length(DOCUMENTS), log_length(CountVectorizer().fit_transform(DOCUMENTS)))
     with pytest.raises(ValueError, match="Negative values in data passed to X"):
         log_length([[1.0, -1.0]])
+    for act in (log_length, TaskTfidf().fit, TaskTfidf().fit_transform):
+        with pytest.raises(ValueError, match="documents must be strings; got None"):
+            act(["a good book", None])
 
 
 def test_residuals_are_those_of_a_regression_per_task(rows):

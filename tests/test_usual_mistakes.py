@@ -4,15 +4,19 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from mtclust import DMTRC, DSTC, stack_tasks
 from mtclust.exceptions import InputWarning
+from mtclust.nuisance import NuisanceRemover, remove_nuisance
+from mtclust.selection import select_n_clusters
 from tests.conftest import gaussian_tasks
 
 X, Y, TASKS = gaussian_tasks(rows=12)
 SHOPS = np.array(["paris", "rome", "oslo"])[TASKS]
 FRAME = pd.DataFrame(X, columns=[f"m{k}" for k in range(X.shape[1])], index=[f"r{k}" for k in range(len(X))])
+DAYS = np.arange(36).astype("datetime64[us]")
 QUICK = {"kernel": "linear", "lambda1": 0.1, "sizes": "balanced", "n_init": 1, "random_state": 0}
 
 
@@ -33,6 +37,24 @@ MISTAKES = {
         lambda: model(task_column="shop").fit(FRAME.assign(shop=SHOPS, day=pd.Timestamp("2024-03-01"))), ValueError,
         ["X must hold numbers, not text or dates ('day')", "mtclust.cluster"],
     ),
+    "dates in another way": (
+        lambda: model().fit(pl.DataFrame({"m": X[:, 0], "day": DAYS}), tasks=TASKS), ValueError,
+        ["X must hold numbers, not text or dates ('day')", "mtclust.cluster"],
+    ),
+    "dates of a frame only": (
+        lambda: model().fit(pd.DataFrame({"day": DAYS}), tasks=TASKS), ValueError, ["not text or dates ('day')"],
+    ),
+    "durations": (
+        lambda: model().fit(pd.DataFrame({"age": DAYS - DAYS[0]}), tasks=TASKS), ValueError,
+        ["not text or dates ('age')"],
+    ),
+    "array of dates": (
+        lambda: model().fit(DAYS[:, None], tasks=TASKS), ValueError, ["not text or dates ('datetime64[us]')"],
+    ),
+    "list of dates": (
+        lambda: model().fit([[day] for day in DAYS], tasks=TASKS), ValueError, ["not text or dates ('datetime64[us]')"],
+    ),
+    "a column": (lambda: model().fit(FRAME["m0"], tasks=TASKS), ValueError, ["Expected a 2-dimensional container"]),
     "missing values": (
         lambda: model().fit(FRAME.where(FRAME < 3), tasks=TASKS), ValueError,
         ["Input X contains NaN", "SimpleImputer", "mtclust.cluster, which fills them in"],
@@ -44,6 +66,22 @@ MISTAKES = {
     "tasks in another order": (
         lambda: model().fit(FRAME, tasks=pd.Series(SHOPS, index=FRAME.index).sort_values()), ValueError,
         ["the index of tasks is not that of X", "'r0'", "tasks.reindex(X.index)", "tasks.to_numpy()"],
+    ),
+    "tasks in another order in select_n_clusters": (
+        lambda: select_n_clusters(DMTRC(), FRAME, tasks=pd.Series(SHOPS, index=FRAME.index).sort_values()), ValueError,
+        ["the index of tasks is not that of X", "tasks.to_numpy()"],
+    ),
+    "nuisance in another order": (
+        lambda: remove_nuisance(FRAME, FRAME["m0"].sort_values(), tasks=SHOPS), ValueError,
+        ["the index of nuisance is not that of X", "nuisance.reindex(X.index)"],
+    ),
+    "nuisance of other rows": (
+        lambda: NuisanceRemover().fit(FRAME, nuisance=pd.DataFrame(X), tasks=SHOPS), ValueError,
+        ["the index of nuisance"],
+    ),
+    "tasks in another order in remove_nuisance": (
+        lambda: remove_nuisance(FRAME, X[:, 0], tasks=pd.Series(SHOPS, index=FRAME.index).sort_values()), ValueError,
+        ["the index of tasks is not that of X"],
     ),
     "tasks of other rows": (
         lambda: model().fit(FRAME, tasks=pd.Series(SHOPS)), ValueError,

@@ -16,12 +16,13 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from mtclust.core import Array
 from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
-from mtclust.core.validation import read_rows
+from mtclust.core.validation import check_index, read_rows
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.util.messages import warn_user
 
 
-def _read_nuisance(nuisance: Any, n_samples: int) -> Array:
+def _read_nuisance(nuisance: Any, X: Any, n_samples: int) -> Array:
+    check_index(X, nuisance, "nuisance")
     try:
         one = (getattr(nuisance, "ndim", None) or np.ndim(nuisance)) == 1
         given = np.reshape(np.asarray(nuisance), (-1, 1)) if one else nuisance
@@ -78,8 +79,8 @@ def remove_nuisance(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
     >>> remove_nuisance(X, length, tasks=["a", "a", "a", "b", "b", "b"]).ravel().round(6).tolist()
     [-1.0, 2.0, -1.0, 1.0, -2.0, 1.0]
     """
-    rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
-    return NuisanceRemover().fit_transform(rows, nuisance=_read_nuisance(nuisance, rows.shape[0]), tasks=tasks)
+    rows = read_rows(NuisanceRemover(), X, tasks, reset=True)[0].astype(np.float64, copy=False)
+    return NuisanceRemover().fit_transform(rows, nuisance=_read_nuisance(nuisance, X, rows.shape[0]), tasks=tasks)
 
 
 class NuisanceRemover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -127,13 +128,13 @@ class NuisanceRemover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
-        rows, _ = read_rows(self, X, None, reset=True)
+        rows, _ = read_rows(self, X, tasks, reset=True)
         index = index_tasks(tasks, rows.shape[0])
         self.tasks_ = index.names
         self.coef_: Array | None = None
         if nuisance is None:
             return self
-        Z = _read_nuisance(nuisance, rows.shape[0])
+        Z = _read_nuisance(nuisance, X, rows.shape[0])
         empty, found = [], []
         for name, part in zip(index.names.tolist(), index.slices()):
             X_i, Z_i = rows[index.order[part]], Z[index.order[part]]
@@ -169,13 +170,13 @@ class NuisanceRemover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             X itself, as an array or CSR, if fitted without nuisance.
         """
         check_is_fitted(self, "tasks_")
-        rows, _ = read_rows(self, X, None, reset=False)
+        rows, _ = read_rows(self, X, tasks, reset=False)
         if (nuisance is None) != (self.coef_ is None):
             given, fitted = ("not given", "with") if nuisance is None else ("given", "without")
             raise ValueError(f"nuisance is {given} but NuisanceRemover was fitted {fitted} it; do the same in both.")
         if self.coef_ is None:
             return rows
-        columns = _read_nuisance(nuisance, rows.shape[0])
+        columns = _read_nuisance(nuisance, X, rows.shape[0])
         if columns.shape[1] != self.coef_.shape[1]:
             raise ValueError(f"nuisance has {columns.shape[1]} columns but had {self.coef_.shape[1]} in fit.")
         numbers = numbers_of_known_tasks(tasks, rows.shape[0], self.tasks_)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.validation import check_array
 
 
@@ -70,6 +70,12 @@ class TaskTfidf(TfidfVectorizer):
         terms = {"ngram_range": ngram_range, "stop_words": stop_words, "vocabulary": vocabulary}
         super().__init__(sublinear_tf=True, min_df=min_df, max_df=max_df, **terms)
 
+    def decode(self, doc: Any) -> str:
+        """The text of a document."""
+        if not isinstance(doc, str | bytes):
+            raise ValueError(f"documents must be strings; got {doc!r}. Leave missing ones out, or give '' for them.")
+        return str(super().decode(doc))
+
 
 def log_length(X: Any) -> NDArray[np.float64]:
     """log(1 + length) of each row: the number of words of a document, or the sum of a row of counts (library size).
@@ -93,5 +99,5 @@ def log_length(X: Any) -> NDArray[np.float64]:
     if sp.issparse(X) or np.ndim(X) == 2:
         counts = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_non_negative=True, input_name="X")
         return np.log1p(np.asarray(counts.sum(axis=1)).ravel())
-    words = CountVectorizer().build_analyzer()
+    words = TaskTfidf().build_analyzer()
     return np.log1p(np.array([len(words(document)) for document in X], dtype=np.float64))

@@ -118,10 +118,37 @@ def test_hardly_any_rows_still_get_a_number(rows):
     assert choice.reason
 
 
-@pytest.mark.parametrize("candidates", [[1, 2], [], [6, 7]])
+@pytest.mark.parametrize("candidates", [[1, 2], [], [6, 7], [2.7], [2.0], ["3"], "23", [True, 2], [10**30]])
 def test_candidates_are_checked(candidates):
     with pytest.raises(ValueError, match="candidates"):
         select_n_clusters(DSTC(), np.zeros((5, 1)), candidates=candidates)
+
+
+ROWS = np.random.default_rng(0).normal(size=(120, 3))
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        (np.where(ROWS > 2, np.nan, ROWS), {}, "Input X contains NaN; missing values"),
+        (np.where(ROWS > 2, np.inf, ROWS), {}, "Input X contains infinity"),
+        (np.ma.array(ROWS, mask=ROWS > 2), {}, "X is a masked array with masked values"),
+        (ROWS[0], {}, "Expected 2D array"),
+        (None, {}, "X is None"),
+        (ROWS + 1j, {}, "Complex data not supported"),
+        ([ROWS, ROWS], {}, "X is a list of 2 tables"),
+        (ROWS, {"kernel": "precomputed"}, r"X, of shape \(120, 3\), is not square"),
+    ],
+)
+def test_rows_are_checked_as_in_fit(rows, options, message):
+    estimator = DSTC(**options)
+    with pytest.raises(ValueError, match=message):
+        select_n_clusters(estimator, rows)
+    assert vars(estimator) == vars(DSTC(**options))
+
+
+def test_more_clusters_than_can_be_compared_are_not_said_to_explain_anything():
+    assert select_n_clusters(DSTC(), ROWS, candidates=[110]).reason == "110 clusters cannot be judged"
 
 
 @pytest.mark.parametrize("n_clusters", ["auto", range(2, 6)])

@@ -73,5 +73,5 @@ def test_available_memory_is_a_plausible_figure():
 def test_a_new_task_with_other_columns_is_refused():
     model = DMTRC(3, kernel="linear", lambda1=0.1, sizes="balanced", coupling="full", random_state=0,
                   solver_options={"form": "primal"}).fit(X, tasks=TASKS)  # fmt: skip
-    with pytest.raises(ValueError, match=r"X has 2 features, but DMTRC was fitted on 3"):
+    with pytest.raises(ValueError, match=r"X has 2 features, but DMTRC is expecting 3"):
         model.fit_task(np.ones((10, 2)))

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from scipy.fft import dct
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri
 from scipy.stats import rankdata
+from sklearn.base import clone
 from sklearn.metrics import silhouette_score
 
 from mtclust.choose.frames import DIRECTIONS
@@ -43,7 +45,7 @@ from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features
 from mtclust.core.labels import offsets_of
 from mtclust.core.tasks import TaskIndex, index_tasks
-from mtclust.core.validation import split_task_column
+from mtclust.core.validation import check_input, read_rows
 from mtclust.exceptions import ClusterNumberWarning
 from mtclust.search.recipe import LEADING
 from mtclust.util.messages import option, phase, warn_user
@@ -105,20 +107,21 @@ def select_n_clusters(
     >>> choice.n_clusters, choice.structure
     (3, 'clusters')
     """
-    numbers = sorted({int(c) for c in candidates})
-    if estimator.task_column is not None:
-        X, tasks = split_task_column(X if hasattr(X, "shape") else np.asarray(X), estimator.task_column)
-    rows = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    check_input(X, None, tasks, None, estimator.task_column)
+    rows, tasks = read_rows(clone(estimator), X, tasks, reset=True)
     index = index_tasks(tasks, rows.shape[0])
+    numbers, n = list(candidates), rows.shape[0]
+    if not numbers or any(not isinstance(number, Integral) for number in numbers) or not 2 <= min(numbers) <= n:
+        raise ValueError(f"candidates={numbers} must hold whole numbers of clusters >= 2 and <= {n}, the rows.")
     if estimator.kernel != "precomputed":
         index = index.by_content(rows)
-    return choose_n_clusters(estimator.kernel, rows, index, numbers)
+    return choose_n_clusters(estimator.kernel, rows, index, sorted({int(number) for number in numbers}))
 
 
 def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[int]) -> ClusterNumberChoice:
     """The same for a table that numbers of rows index, and its tasks; ``numbers`` ascend."""
-    if not numbers or not 2 <= numbers[0] <= table.shape[0]:
-        raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2 and <= {table.shape[0]}, the rows.")
+    if kernel == "precomputed" and table.shape[0] != table.shape[1]:
+        raise ValueError(f'X, of shape {table.shape}, is not square; kernel="precomputed" needs a column per row.')
     tasks = index.task_order
     largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: NUMBER_ROWS // TASK_ROWS]]
     # the largest first, so that nothing depends on names
@@ -177,7 +180,7 @@ def in_words(
     shown = {number}
     reason = f"{votes.get(number, 0)} of {sum(votes.values())} samples choose {number}"
     if (not votes or votes.get(number, 0) >= AGREEING) and silhouette in (None, number):
-        reason = f"{number} clusters explain the most beyond chance" + (f"; {reason}" if votes else "")
+        reason = f"{number} clusters " + (f"explain the most beyond chance; {reason}" if votes else "cannot be judged")
     else:
         shown |= {*votes, number if silhouette is None else silhouette}
         other = "" if silhouette in (None, number) else f", the silhouette is largest for {silhouette}"

@@ -36,7 +36,7 @@ def read_known(known: Any, n_rows: int) -> Labels | None:
     given = wrong = np.flatnonzero(~missing)
     if values.dtype.kind in "iuf":
         numbers = values[given].astype(np.float64)
-        wrong = given[(numbers != np.round(numbers)) | (numbers < -1)]
+        wrong = given[(numbers != np.round(numbers)) | (numbers < -1) | (numbers >= 2.0**63)]
     if len(wrong):
         raise ValueError(
             f"known has {values[wrong].tolist()[0]!r} at row {wrong[0]}; allowed are whole cluster ids from 0 on, and "

@@ -219,15 +219,15 @@ def stack_tasks(tables: Sequence[Any], names: ArrayLike | None = None) -> tuple[
 
     Parameters
     ----------
-    tables : sequence of arrays, sparse matrices or pandas frames
-        One table per task, all with the same columns.
+    tables : sequence of arrays, sparse matrices or data frames
+        One table per task, all with the same columns; those of frames are matched by their names.
     names : sequence, optional
         Task ids; 0, 1, ... by default.
 
     Returns
     -------
     X : array, CSR matrix or data frame
-        All rows, task after task.
+        All rows, task after task; a frame if all tables are of pandas.
     tasks : ndarray of shape (n,)
         The task id of each row.
 
@@ -248,18 +248,22 @@ def stack_tasks(tables: Sequence[Any], names: ArrayLike | None = None) -> tuple[
         )
     frames = all(hasattr(table, "iloc") for table in tables)
     arrays: list[Any] = [table if frames or sp.issparse(table) else np.asarray(table) for table in tables]
-    for name, array in zip(ids.tolist(), arrays):
+    columns = [list(getattr(table, "columns" if hasattr(table, "dtypes") else "column_names", ())) for table in tables]
+    for k, (name, array) in enumerate(zip(ids.tolist(), arrays)):
         if array.ndim != 2 or array.shape[1] != arrays[0].shape[1]:
             raise ValueError(
                 f"table {name!r} has shape {array.shape} but table {ids.tolist()[0]!r} has {arrays[0].shape}; all "
                 "tables must have two dimensions and the same columns."
             )
-        different = sorted(map(str, set(array.columns) ^ set(arrays[0].columns))) if frames else None
+        own, first = (columns[i] or list(range(array.shape[1])) for i in (k, 0))
+        different = sorted(map(str, set(own) ^ set(first)))
         if different:
             raise ValueError(
                 f"table {name!r} has other columns than table {ids.tolist()[0]!r} (different: {', '.join(different)}); "
                 "all tables must have the same columns."
             )
+        if not frames and own != first:
+            arrays[k] = array[:, [own.index(column) for column in first]]
     if frames:
         import pandas as pd
 

@@ -40,21 +40,23 @@ def read_rows(estimator: BaseEstimator, X: Any, tasks: Any, *, reset: bool) -> t
     task_column = getattr(estimator, "task_column", None)
     if task_column is not None and tasks is not None:
         raise ValueError("tasks and task_column were both given; use one of them.")
+    if X is None:
+        raise ValueError("X is None; expected a table with one row per sample.")
     check_index(X, tasks, "tasks")
     _check_feature_names(estimator, X, reset=reset)
+    X = X if hasattr(X, "dtype") or hasattr(X, "dtypes") else np.asarray(X)
     if task_column is not None:
-        X_whole = X if hasattr(X, "shape") else np.asarray(X)
-        _check_n_features(estimator, X_whole, reset=reset)
-        X, tasks = split_task_column(X_whole, task_column)
+        _check_n_features(estimator, X, reset=reset)
+        X, tasks = split_task_column(X, task_column)
         tasks = task_ids(tasks, X.shape[0], f"task_column={task_column!r}")
-    elif X is None:
-        raise ValueError("X is None; expected a table with one row per sample.")
     if np.ma.is_masked(X):
         raise ValueError("X is a masked array with masked values; fill them in (X.filled) or leave these rows out.")
+    types = zip(X.columns, X.dtypes) if hasattr(X, "columns") else [(str(X.dtype), X.dtype)]
+    other = [name for name, dtype in types if str(dtype).lower().startswith(("date", "time", "duration"))]
     try:
-        features = check_array(
-            X, accept_sparse="csr", dtype=[np.float64, np.float32], estimator=estimator, input_name="X"
-        )
+        if other:  # scikit-learn reads dates as numbers
+            raise TypeError
+        rows = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], estimator=estimator, input_name="X")
     except (TypeError, ValueError) as error:
         if "contains NaN" in str(error):
             raise ValueError(
@@ -62,7 +64,8 @@ def read_rows(estimator: BaseEstimator, X: Any, tasks: Any, *, reset: bool) -> t
                 "(sklearn.impute.SimpleImputer, within tasks if these differ in level), leave these rows or columns "
                 "out, or use mtclust.cluster, which fills them in within tasks."
             ) from error
-        other = [name for name in X.columns if not _holds_numbers(X[name])] if hasattr(X, "iloc") else []
+        if hasattr(X, "iloc") and hasattr(X, "columns"):
+            other = [name for name in X.columns if not _holds_numbers(X[name])]
         if not other and "could not convert string" not in str(error):
             raise
         raise ValueError(
@@ -71,8 +74,8 @@ def read_rows(estimator: BaseEstimator, X: Any, tasks: Any, *, reset: bool) -> t
             "task a row belongs to, give task_column= to the constructor."
         ) from error
     if task_column is None:
-        _check_n_features(estimator, features, reset=reset)
-    return features, tasks
+        _check_n_features(estimator, rows, reset=reset)
+    return rows, tasks
 
 
 def read_known_rows(estimator: BaseEstimator, X: Any, tasks: Any) -> tuple[Any, Any]:

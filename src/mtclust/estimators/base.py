@@ -96,7 +96,7 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         "tol": [Interval(Real, 0, None, closed="left")],
         "task_column": [str, Integral, None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": [Interval(Integral, 1, None, closed="left"), Interval(Integral, None, -1, closed="right"), None],
         "verbose": ["verbose"],
     }
 
@@ -153,7 +153,6 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 raise TypeError(f"{name} needs rows in memory, but X or tasks is a Dask collection; leave {name} out.")
             return fit_distributed(self, X, tasks)
         check_input(X, y, tasks, known, self.task_column)
-        check_index(X, sample_weight, "sample_weight")
         rows, ids = read_rows(self, X, tasks, reset=True)
         check_spreads(X, rows, self.kernel)
         hints, n = NO_HINTS, rows.shape[0]
@@ -164,8 +163,11 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                     raise ValueError(f'{name} needs solver="exchange"; cutting planes cannot keep rows where they are.')
         once: Any = None
         if sample_weight is not None:
+            check_index(X, sample_weight, "sample_weight")
             counts, ids = _read_counts(sample_weight, n), task_ids(ids, n)
             once = rows, ids, hints.known, counts
+            for name in np.setdiff1d(ids, ids[counts > 0]).tolist():
+                raise ValueError(f"sample_weight is 0 in all rows of task {name!r}; one at least has to count.")
             copies = np.repeat(np.arange(n), counts)
             rows, ids, hints = rows[copies], ids[copies], hints.of_rows(copies, n)
         if sp.issparse(rows) and not is_wide(rows) and rows.shape[1] <= LARGEST_TABLE:
@@ -241,12 +243,10 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                     raise ValueError(
                         f"n_clusters must hold whole numbers >= 1, one per task; got {value!r} for task {name!r}."
                     )
+        if n < (most := np.max(given)):
+            raise ValueError(f"n_samples={n} should be >= n_clusters={most}; give more rows or fewer clusters.")
         clusters = np.empty(index.n_tasks, dtype=np.int64)
         clusters[:] = given
-        if n < clusters.max():
-            raise ValueError(
-                f"n_samples={n} should be >= n_clusters={clusters.max()}; give more rows or fewer clusters."
-            )
         if self.solver == "cutting-plane" and np.ptp(clusters) > 0:
             raise ValueError(
                 f'solver="cutting-plane" needs the same number of clusters in all tasks; got n_clusters='
@@ -318,7 +318,7 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         return getattr(self._kept, "moves", None)
 
     def decision_function(self, X: Any, *, tasks: Any = None) -> Array:
-        """Scores f of every row for the clusters of its task, shape (n, C); −∞ for clusters the task does not have.
+        """Scores f of every row for the clusters of its task, shape (n, C); −∞ for those it lacks (``center``).
 
         Parameters
         ----------
@@ -375,7 +375,7 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         return probabilities(scores, self._model.temperature)
 
     def transform(self, X: Any, *, tasks: Any = None) -> Array:
-        """The scores of ``decision_function``, shape (n, C); −∞ for clusters that a row's task does not have."""
+        """The scores of ``decision_function``, shape (n, C); −∞ for clusters that a row's task lacks (``center``)."""
         return self.decision_function(X, tasks=tasks)
 
     @property

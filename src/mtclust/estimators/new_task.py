@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from sklearn.utils.validation import check_array
+from sklearn.base import clone
 
 from mtclust.choose.views import is_wide
 from mtclust.core import Array, Integers, Labels
@@ -31,7 +31,7 @@ from mtclust.core.labels import SizeBounds, neutral_bounds, parse_sizes, same_fo
 from mtclust.core.model import CommonKept, DecisionModel, KernelOrigin, probabilities
 from mtclust.core.order import content_order
 from mtclust.core.tasks import even_positions
-from mtclust.core.validation import generator_of
+from mtclust.core.validation import generator_of, read_rows
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments
 from mtclust.rows.source import TableRows
@@ -205,15 +205,13 @@ class NewTask:
     task_correlation_: Array | None
     objective_: float
     _model: DecisionModel
-    _n_features: int
+    _reader: Any  # an estimator that was fitted on columns as those of the task
 
     def decision_function(self, X: Any) -> Array:
         """Scores of further rows of the new task, shape (n, C)."""
-        X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
-        if X.shape[1] != self._n_features:
-            raise ValueError(f"X has {X.shape[1]} features, but this task was clustered with {self._n_features}.")
-        task = np.full(X.shape[0], len(self._model.intercept) - 1)
-        return self._model.scores(X, task)
+        rows, _ = read_rows(self._reader, X, None, reset=False)
+        task = np.full(rows.shape[0], len(self._model.intercept) - 1)
+        return self._model.scores(rows.astype(np.float64, copy=False), task)
 
     def predict(self, X: Any) -> Integers:
         """Clusters of further rows of the new task."""
@@ -230,16 +228,18 @@ class NewTask:
 def cluster_task(model: MultitaskClusterer, X: Any, sizes: Any) -> NewTask:
     """``fit_task`` of a fitted estimator; the new task is the last of its problem."""
     kept, params, temperature = model._kept, model._read_params(), model._model.temperature
-    given: Any = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=model)
     if model.kernel == "precomputed":
         raise ValueError(
             'fit_task needs the rows themselves; it cannot be used with kernel="precomputed". '
             'Fit with kernel="rbf", "linear" or a callable.'
         )
-    expected, got = model.n_features_in_ - (model.task_column is not None), given.shape[1]
-    if got != expected:
-        hint = " Leave the task column out: all rows are of the new task." if got == expected + 1 else ""
-        raise ValueError(f"X has {got} features, but {type(model).__name__} was fitted on {expected}.{hint}")
+    reader: Any = clone(model).set_params(task_column=None)
+    reader.n_features_in_ = d = model.n_features_in_ - (model.task_column is not None)
+    if hasattr(model, "feature_names_in_"):
+        reader.feature_names_in_ = model.feature_names_in_[model.feature_names_in_ != model.task_column]
+    if np.shape(X)[1:] == (d + 1,):
+        raise ValueError(f"X has {d + 1} features, not {d}. Leave the task column out: all rows are of the new task.")
+    given: Any = read_rows(reader, X, None, reset=False)[0].astype(np.float64, copy=False)
     given = given.toarray() if sp.issparse(given) and not is_wide(given) else given
     n, m, C = given.shape[0], len(model.tasks_), model.n_clusters_
     if sizes is None:
@@ -255,7 +255,7 @@ def cluster_task(model: MultitaskClusterer, X: Any, sizes: Any) -> NewTask:
             decision = replace(decision, present=bounds.present)
         coupled = COUPLINGS[params.method_of(m + 1)].couples_labels
         covariance, row = (np.full((m + 1, m + 1), 1.0 / (m + 1)), np.ones(m + 1)) if coupled else (None, None)
-        return NewTask(labels, covariance, row, float("nan"), decision, given.shape[1])
+        return NewTask(labels, covariance, row, float("nan"), decision, reader)
     if sizes_open and not CRITERIA[kept.criterion].exchanges:
         bounds = neutral_bounds(np.array([n]), np.array([C]))
     rng = np.random.default_rng(0) if sizes_open else generator_of(model.random_state)
@@ -281,4 +281,4 @@ def cluster_task(model: MultitaskClusterer, X: Any, sizes: Any) -> NewTask:
         row = None if covariance is None else correlation(covariance)[-1]
         labels = problem.labels_of(point)[-1][np.argsort(order)]
         decision = replace(problem.decision(point), temperature=temperature)
-        return NewTask(labels, covariance, row, point.value, decision, given.shape[1])
+        return NewTask(labels, covariance, row, point.value, decision, reader)
