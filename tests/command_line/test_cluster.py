@@ -353,3 +353,13 @@ def test_marks_that_turn_the_order_of_reading_are_spelled_out(frame, tmp_path):
     found = mtclust.cluster(evil.drop(columns="truth"), "shop", 3, **QUICK)
     page = found.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "\u202e" not in page + str(found.summary())
+        ({"kernel": "precomputed"}, TableError, "kernel='precomputed' is not known; it is one of 'auto', 'rbf', 'lin"),
+        ({"kernel": ["rbf"]}, TableError, r"kernel=\['rbf'\] is not known"),
+        ({"decimal": "comma"}, TableError, "decimal='comma' is not known; it is one of '.', ','"),
+        ({"decimal": ";"}, TableError, "decimal=';' is not known"),
+        ({"decimal": ""}, TableError, "decimal='' is not known"),
+def test_a_kernel_of_ones_own_is_used(frame, found):
+    own = mtclust.cluster(frame.drop(columns="truth"), "shop", 3, **QUICK | {"kernel": lambda a, b: a @ b.T})
+    assert nmi(own.predict(frame), found.labels) == pytest.approx(1.0)
+
+
