@@ -141,7 +141,16 @@ def test_names_travel_everywhere(frame, found, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("names", "words"), [({3: "x"}, "there is no cluster 3; they are 0 to 2"), ({0: "x", 1: "x"}, "have the same name")]
+    ("names", "words"),
+    [
+        ({3: "x"}, "there is no cluster 3; they are 0 to 2"),
+        ({0: "x", 1: "x"}, "clusters would be called 'x', 'x' and '2'; give each one a name of its own"),
+        ({0: "1"}, "would be called '1', '1' and '2'"),
+        ({0: 1}, "would be called '1', '1' and '2'"),
+        ({0: "cluster 2"}, "would be called 'cluster 2', 'cluster 1' and 'cluster 2'"),
+        ({0: None}, "would be called '', '1' and '2'"),
+        ({1: " "}, "would be called '0', ' ' and '2'"),
+    ],
 )
 def test_names_that_cannot_be_given(found, names, words):
     with pytest.raises(TableError, match=words):
@@ -151,6 +160,10 @@ def test_names_that_cannot_be_given(found, names, words):
 def test_predict_ignores_order_and_further_columns(frame, found):
     shuffled = frame.sample(frac=1, random_state=0)[["height", "truth", "shop", "colour", "width"]]
     predicted = found.predict(shuffled)
+def test_clusters_may_exchange_their_numbers(found):
+    assert set(found.rename({0: "1", 1: 0}).labels) == {"0", "1", "2"}
+
+
     assert predicted.index.equals(shuffled.index)
     assert (predicted == found.labels.reindex(predicted.index)).all()
 

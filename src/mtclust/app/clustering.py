@@ -26,7 +26,7 @@ from mtclust.estimators.stability import MOST_ROWS, Stability, refitted
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence.atomic import atomic_write
 from mtclust.selection import select_n_clusters
-from mtclust.util.messages import advice, distinct_names, how_many, option, phase, warn_user
+from mtclust.util.messages import advice, distinct_names, how_many, listing, option, phase, warn_user
 from mtclust.util.system import pandas, require
 
 
@@ -260,9 +260,12 @@ class Clustering:
         unknown = [c for c in names if c not in range(self.n_clusters)]
         if unknown:
             raise TableError(f"names: there is no cluster {unknown[0]!r}; they are 0 to {self.n_clusters - 1}.")
-        given = self.names | {int(c): str(name) for c, name in names.items()}
-        if len(set(given.values())) < len(given):
-            raise TableError("names: two clusters have the same name; give each one of its own.")
+        given = self.names | {int(c): "" if name is None else str(name) for c, name in names.items()}
+        for number in ("{}", "cluster {}"):
+            called = [given.get(c, number.format(c)) for c in range(self.n_clusters)]
+            if len(set(called)) < len(called) or not all(map(str.strip, called)):
+                told = listing([repr(name) for name in called], 12)
+                raise TableError(f"names: clusters would be called {told}; give each one a name of its own.")
         return replace(self, names=given)
 
     def predict(self, table: Any, task: Any = None, *, new_tasks: bool = False) -> Any:
