@@ -12,6 +12,7 @@ from table_helpers import run_cli, shop_rows, write_table
 
 import mtclust
 from mtclust.app.tables.columns import Feature
+from mtclust.app.tables.table import read_any
 from mtclust.app.words import compared_in_words, value_in_words
 from mtclust.exceptions import ModelFileError, TableError, TableWarning
 from mtclust.metrics import nmi
@@ -184,6 +185,23 @@ def test_new_levels_are_told(frame, found):
 
 def test_saved_models_of_both_kinds_predict_frames(frame, found, tmp_path):
     found.save(tmp_path / "model.mtclust")
+def test_an_unknown_value_of_two_is_neither(frame):
+    two = frame.drop(columns="truth").assign(colour=frame["colour"].replace("blue", "red"))
+    found = mtclust.cluster(two, task="shop", n_clusters=3, **QUICK)
+    encoded = {}
+    for colour in ("red", "green", "pink", None):
+        given = read_any(two.assign(colour=colour), "shop")
+        X, notes = found.encoder.transform(given)
+        encoded[colour] = X[:, -1].mean()
+        assert ("(pink); they are treated as missing." in " ".join(notes)) == (colour == "pink")
+    assert encoded["pink"] == encoded[None]
+    assert min(encoded["red"], encoded["green"]) < encoded["pink"] < max(encoded["red"], encoded["green"])
+    with_gaps = two.assign(colour=two["colour"].where(np.arange(60) % 10 > 0))
+    found = mtclust.cluster(with_gaps, task="shop", n_clusters=3, **QUICK)
+    X = [found.encoder.transform(read_any(two.assign(colour=colour), "shop"))[0] for colour in ("pink", None)]
+    np.testing.assert_array_equal(*X)
+
+
     path = write_table(tmp_path / "shops.csv", shop_rows())
     command = ["fit", path, "--task-column", "shop", "--key", "customer,truth", "--clusters", 3, "--kernel", "linear"]
     assert run_cli(*command, "--sizes", "balanced", "--out", tmp_path / "out", "--quiet") == 0

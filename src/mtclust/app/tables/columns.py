@@ -122,7 +122,7 @@ class CategoryColumn:
     """One indicator per level, of two levels only of the second; divided by ``scale``.
 
     A row whose value is missing gets the shares of its task (``fills``), so that it is nearer to no level than the task
-    is.
+    is. So does one of neither of two levels; of more levels it has none.
     """
 
     kind: ClassVar[str] = "category"
@@ -144,10 +144,10 @@ class CategoryColumn:
 
     def transform(self, cells: Cells, tasks: Tasks) -> Array:
         codes = pandas.Index(self.levels).get_indexer(cells.strings)
-        codes[cells.missing] = -1
         indicators = np.vstack([np.eye(len(self.levels)), np.zeros(len(self.levels))])[codes]
-        if cells.missing.any():
-            indicators[cells.missing] = [self.fills.get(str(task), self.fill) for task in tasks[cells.missing]]
+        absent = cells.missing | (codes < 0) if len(self.levels) == 2 else cells.missing
+        if absent.any():
+            indicators[absent] = [self.fills.get(str(task), self.fill) for task in tasks[absent]]
         return (indicators[:, 1:] if len(self.levels) == 2 else indicators) / self.scale
 
     @property

@@ -140,7 +140,7 @@ class TableEncoder:
             if unknown:
                 notes.append(
                     f"Column {column.name} has values that were not in the fitted table ({listing(unknown, 5)}); "
-                    "they are treated as none of the known ones."
+                    f"they are treated as {'missing' if len(levels) == 2 else 'none of the known ones'}."
                 )
             blocks.append(column.transform(cells, tasks))
         if any(sp.issparse(block) for block in blocks):
