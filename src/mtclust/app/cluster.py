@@ -189,9 +189,4 @@ def load(path: str | os.PathLike[str], *, return_extra: bool = False) -> Any:
     >>> loaded.predict(pd.DataFrame({"shop": ["a", "b"], "price": [8.0, 1.5]})).tolist()
     [0, 1]
     """
-    model, extra = load_model(path)
-    if return_extra:
-        return model, extra
-    if isinstance(extra, dict) and isinstance(extra.get("clustering"), dict):
-        return Clustering.of_saved(model, extra)
-    return model
+    return load_model(path) if return_extra else load_model(path, Clustering.of_saved)
