@@ -76,9 +76,10 @@ def clustering_of(model, X, tasks, *, scale=1.0, offset=0.0, task_column=None, f
     from mtclust.app.tables.columns import NumberColumn
     from mtclust.app.tables.encoding import TableEncoder
     from mtclust.app.tables.table import Table
+    from mtclust.app.tables.values import NumberForm
 
     frame = pd.DataFrame(offset + scale * np.asarray(X), columns=[f"f{k}" for k in range(X.shape[1])])
-    columns = [NumberColumn(name, offset, scale, offset, {}, {"unit": ""}) for name in frame.columns]
+    columns = [NumberColumn(name, offset, scale, offset, {}, NumberForm()) for name in frame.columns]
     names = np.asarray(tasks).astype(str).astype(object)
     table = Table(frame, names, np.arange(1, len(frame) + 1), files, task_column)
     numbers = np.searchsorted(model.tasks_, np.asarray(tasks))

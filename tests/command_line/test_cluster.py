@@ -12,9 +12,12 @@ from table_helpers import run_cli, shop_rows, write_table
 
 import mtclust
 from mtclust.app.tables.columns import Feature
+from mtclust.app.tables.table import read_any
 from mtclust.app.words import compared_in_words, value_in_words
 from mtclust.exceptions import ModelFileError, TableError, TableWarning
 from mtclust.metrics import nmi
+from mtclust.persistence.format import decode, encode
+from tests.persistence_helpers import rewritten
 
 QUICK = {"kernel": "linear", "sizes": "balanced", "lambda1": 0.05, "lambda2": 0.05, "n_init": 2}
 
@@ -141,11 +144,24 @@ def test_names_travel_everywhere(frame, found, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("names", "words"), [({3: "x"}, "there is no cluster 3; they are 0 to 2"), ({0: "x", 1: "x"}, "have the same name")]
+    ("names", "words"),
+    [
+        ({3: "x"}, "there is no cluster 3; they are 0 to 2"),
+        ({0: "x", 1: "x"}, "clusters would be called 'x', 'x' and '2'; give each one a name of its own"),
+        ({0: "1"}, "would be called '1', '1' and '2'"),
+        ({0: 1}, "would be called '1', '1' and '2'"),
+        ({0: "cluster 2"}, "would be called 'cluster 2', 'cluster 1' and 'cluster 2'"),
+        ({0: None}, "would be called '', '1' and '2'"),
+        ({1: " "}, "would be called '0', ' ' and '2'"),
+    ],
 )
 def test_names_that_cannot_be_given(found, names, words):
     with pytest.raises(TableError, match=words):
         found.rename(names)
+
+
+def test_clusters_may_exchange_their_numbers(found):
+    assert set(found.rename({0: "1", 1: 0}).labels) == {"0", "1", "2"}
 
 
 def test_predict_ignores_order_and_further_columns(frame, found):
@@ -167,6 +183,185 @@ def test_a_new_task_is_refused_or_clustered(found):
 def test_new_levels_are_told(frame, found):
     with pytest.warns(TableWarning, match=r"Column colour has values that were not in the fitted table \(pink\)"):
         found.predict(frame.assign(colour="pink"))
+
+
+def test_an_unknown_value_of_two_is_neither(frame):
+    two = frame.drop(columns="truth").assign(colour=frame["colour"].replace("blue", "red"))
+    found = mtclust.cluster(two, task="shop", n_clusters=3, **QUICK)
+    encoded = {}
+    for colour in ("red", "green", "pink", None):
+        given = read_any(two.assign(colour=colour), "shop")
+        X, notes = found.encoder.transform(given)
+        encoded[colour] = X[:, -1].mean()
+        assert ("(pink); they are treated as missing." in " ".join(notes)) == (colour == "pink")
+    assert encoded["pink"] == encoded[None]
+    assert min(encoded["red"], encoded["green"]) < encoded["pink"] < max(encoded["red"], encoded["green"])
+    with_gaps = two.assign(colour=two["colour"].where(np.arange(60) % 10 > 0))
+    found = mtclust.cluster(with_gaps, task="shop", n_clusters=3, **QUICK)
+    X = [found.encoder.transform(read_any(two.assign(colour=colour), "shop"))[0] for colour in ("pink", None)]
+    np.testing.assert_array_equal(*X)
+
+
+def saved_and_loaded(found, path):
+    found.save(path)
+    return mtclust.load(path)
+
+
+def noise(n=140, seed=1):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({"shop": rng.choice(["a", "b", "c"], n), "x": rng.normal(size=n), "y": rng.normal(size=n)})
+
+
+def with_far_values():
+    frame = shops_frame(rows=60).drop(columns="truth")
+    return frame.assign(width=frame["width"].where(np.arange(120) % 40 > 0, -999.0))
+
+
+def with_other_shares():
+    rng = np.random.default_rng(0)
+    big = np.concatenate([rng.random(200) < share for share in (0.1, 0.5, 0.9)])
+    frame = pd.DataFrame({"shop": np.repeat(["a", "b", "c"], 200), "x": 9.0 * big + rng.normal(size=600)})
+    return frame.assign(y=frame["x"] + rng.normal(size=600))
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "said"),
+    [
+        (noise, {}, "No clear clusters"),
+        (with_far_values, {}, "Odd values"),
+        (with_other_shares, {"n_clusters": 2, "center": "all"}, "common in "),
+        (noise, {"n_clusters": "auto"}, "No clear clusters"),
+    ],
+    ids=["noise", "far", "shares", "open"],
+)
+def test_a_loaded_clustering_says_what_the_saved_one_did(table, options, said, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = mtclust.cluster(table(), task="shop", **{"n_clusters": 3} | options)
+    loaded = saved_and_loaded(found, tmp_path / "m")
+    assert said in found.summary()
+    assert loaded.summary() == found.summary()
+    pd.testing.assert_frame_equal(loaded.clusters, found.clusters)
+    pd.testing.assert_frame_equal(loaded.tasks, found.tasks)
+    again = saved_and_loaded(loaded, tmp_path / "again")
+    assert again.summary() == found.summary()
+    named = {0: "first"}
+    assert loaded.rename(named).summary() == found.rename(named).summary()
+    pd.testing.assert_frame_equal(loaded.rename(named).clusters, found.rename(named).clusters)
+
+
+def test_stability_and_columns_that_decide_are_kept(tmp_path):
+    found = mtclust.cluster(noise(), task="shop", n_clusters=3)
+    found.stability(n_refits=2)
+    loaded = saved_and_loaded(found, tmp_path / "m")
+    assert found.without == loaded.without != {}
+    assert loaded.summary() == found.summary()
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        range(60),
+        [f"row {k}" for k in range(60)],
+        pd.date_range("2024-01-01", periods=60),
+        pd.date_range("2024-01-01", periods=60, tz="Europe/Oslo"),
+        pd.MultiIndex.from_product([["a", "b"], pd.date_range("2024-01-01", periods=30)]),
+        np.arange(60) / 7,
+    ],
+    ids=["numbers", "names", "days", "zone", "pairs", "parts"],
+)
+def test_loaded_tables_are_those_that_were_saved(index, frame, tmp_path):
+    found = mtclust.cluster(frame.drop(columns="truth").set_axis(pd.Index(index)), "shop", 3, **QUICK)
+    loaded = saved_and_loaded(found, tmp_path / "m")
+    pd.testing.assert_frame_equal(loaded.clusters, found.clusters)
+    pd.testing.assert_frame_equal(loaded.tasks, found.tasks)
+    assert loaded.clusters.loc[0, "exemplars"] == found.clusters.loc[0, "exemplars"]
+
+
+def test_entries_of_an_index_of_any_other_kind_are_kept_by_their_strings(frame, tmp_path):
+    found = mtclust.cluster(
+        frame.drop(columns="truth").set_axis(pd.period_range("2024", periods=60)), "shop", 3, **QUICK
+    )
+    loaded = saved_and_loaded(found, tmp_path / "m")
+    kept = [[str(entry) for entry in own] for own in found.clusters["exemplars"]]
+    assert loaded.clusters["exemplars"].tolist() == kept
+
+
+def of_clustering(saved, change):
+    """A file in which what :meth:`save` keeps of the table (``table``, ``clustering``) was changed; checksums hold."""
+
+    def changed(manifest):
+        extra = decode(manifest["extra"], {})
+        change(extra)
+        manifest["extra"] = encode(extra, "extra", {})
+
+    return rewritten(saved, changed)
+
+
+def test_clusterings_of_earlier_versions_are_read(found, tmp_path):
+    """They held the tables, with indices of strings, and nothing of ids, the test of structure and warnings."""
+    table = json.loads(found.clusters.rename(index=str).to_json(orient="split", default_handler=str))
+    kept = {"names": {"0": "wide"}, "notes": ["one"], "tables": {"clusters": table | {"name": "cluster"}, "tasks": {}}}
+    found.save(tmp_path / "m")
+    (tmp_path / "m").write_bytes(
+        of_clustering((tmp_path / "m").read_bytes(), lambda extra: extra.update(clustering=kept))
+    )
+    loaded = mtclust.load(tmp_path / "m")
+    assert loaded.names == {0: "wide"}
+    assert loaded.notes == ["one"]
+    assert loaded.clusters["characterised_by"].tolist() == found.clusters["characterised_by"].tolist()
+    assert loaded.tasks["rows"].tolist() == found.tasks["rows"].tolist()
+    assert "higher width" in loaded.summary()
+    assert "may not mean the same" not in loaded.summary()
+
+
+def forgeries():
+    """Ways to spoil every part of what is kept of a clustering, and every field of the columns."""
+    for value in (None, 0, "x", [1], {"x": 1}):
+        for part in ("names", "notes", "warned", "without", "structure", "differing", "tables"):
+            yield f"{part} {value!r}", lambda extra, part=part, value=value: extra["clustering"].update({part: value})
+        for part in ("missing", "task_column", "columns", "notes"):
+            yield f"table {part} {value!r}", lambda extra, part=part, value=value: extra["table"].update({part: value})
+        for k in range(3):
+            yield f"column {k} {value!r}", lambda e, k=k, value=value: e["table"]["columns"].__setitem__(k, value)
+            for name in ("kind", "name", "centre", "scale", "fill", "fills", "form", "levels"):
+
+                def field(extra, k=k, name=name, value=value):
+                    if name in extra["table"]["columns"][k]:
+                        extra["table"]["columns"][k][name] = value
+
+                yield f"{name} of column {k} {value!r}", field
+        for part in ("columns", "data"):
+            yield (
+                f"tables {part} {value!r}",
+                lambda extra, part=part, value=value: extra["clustering"]["tables"]["clusters"].update({part: value}),
+            )
+    yield "no clustering", lambda extra: extra["clustering"].clear()
+    yield "no table", lambda extra: extra.pop("table")
+
+
+def test_a_forged_clustering_is_refused_or_shows_itself_and_predicts(frame, found, tmp_path):
+    found.save(tmp_path / "m")
+    saved, refused = (tmp_path / "m").read_bytes(), 0
+    for name, change in forgeries():
+        (tmp_path / "m").write_bytes(of_clustering(saved, change))
+        try:
+            loaded = mtclust.load(tmp_path / "m")
+        except ModelFileError as error:
+            refused += "m' is damaged and was not loaded: " in str(error)
+            continue
+        try:
+            assert len(loaded.clusters) == 3, name
+            assert len(loaded.tasks) == 2
+            assert "60 rows" in loaded.summary()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                assert len(loaded.predict(frame)) == 60
+        except ValueError:  # another name of a column, a scale of 0
+            continue
+        except Exception as error:
+            raise AssertionError(name) from error
+    assert refused > 100
 
 
 def test_saved_models_of_both_kinds_predict_frames(frame, found, tmp_path):
@@ -294,11 +489,21 @@ def test_tables_that_cannot_be_used(frame, table, task, words):
         ({"shape": 3}, TableError, "DMTRC has no parameter shape; leave it out"),
         ({"n_clusters": range(70, 80)}, TableError, "no larger than the number of rows, 60"),
         ({"sizes": 7.0}, TableError, "sizes"),
+        ({"kernel": "precomputed"}, TableError, "kernel='precomputed' is not known; it is one of 'auto', 'rbf', 'lin"),
+        ({"kernel": ["rbf"]}, TableError, r"kernel=\['rbf'\] is not known"),
+        ({"decimal": "comma"}, TableError, "decimal='comma' is not known; it is one of '.', ','"),
+        ({"decimal": ";"}, TableError, "decimal=';' is not known"),
+        ({"decimal": ""}, TableError, "decimal='' is not known"),
     ],
 )
 def test_options_that_are_not_understood(frame, options, error, words):
     with pytest.raises(error, match=words):
         mtclust.cluster(frame, "shop", **{"n_clusters": 3} | QUICK | options)
+
+
+def test_a_kernel_of_ones_own_is_used(frame, found):
+    own = mtclust.cluster(frame.drop(columns="truth"), "shop", 3, **QUICK | {"kernel": lambda a, b: a @ b.T})
+    assert nmi(own.predict(frame), found.labels) == pytest.approx(1.0)
 
 
 def test_the_least_sure_rows_come_with_their_values(frame, found):

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from table_helpers import error_of, fit, shop_rows, write_table
+from table_helpers import error_of, fit, run_cli, shop_rows, write_table
 
 from mtclust.app.cli import RESULT_FILES
 
@@ -51,6 +51,17 @@ def test_results_go_into_the_directory_where_the_shell_stands(shops, tmp_path, m
     assert fit(shops, ".", *QUICK) == 0
     assert names(tmp_path) == sorted([*RESULT_FILES, "shops.csv"])
     assert os.path.samefile(".", tmp_path)
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "demo"])
+def test_an_empty_name_is_not_the_current_directory(command, shops, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    data = {"fit": ["shops.csv"], "predict": ["shops.csv", "shops.csv"], "demo": []}[command]
+    with pytest.raises(SystemExit) as caught:
+        run_cli(command, *data, "--out", "")
+    assert caught.value.code == 2
+    assert "argument --out: '' is no name; the current directory is '.'" in capsys.readouterr().err
+    assert names(tmp_path) == ["shops.csv"]
 
 
 @pytest.fixture

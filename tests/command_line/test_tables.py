@@ -124,9 +124,9 @@ def test_columns_of_version_0_2_are_read_but_not_their_seasons_and_mixed_dates()
             column_from_dict(date | change)
 
 
-@pytest.mark.parametrize("saved", [None, {}, {"format": 99}, {"format": 3}])
-def test_a_damaged_encoding_is_refused(saved):
-    with pytest.raises(TableError, match="encod"):
+@pytest.mark.parametrize("saved", [None, {}, {"format": 99}])
+def test_an_encoding_of_another_version_is_refused(saved):
+    with pytest.raises(TableError, match="no encoding of a table that this version of mtclust reads"):
         TableEncoder.from_dict(saved)
 
 

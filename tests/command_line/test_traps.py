@@ -150,7 +150,10 @@ def test_numbers_as_people_write_them(cells, value, told):
             ["5%", "7%", "9%", "unknown"],
             r"holds numbers, but \d cells are something else \(first: 'unknown' in row 4\)",
         ),
-        (["1,234", "5,678", "9,000"], r"'1,234', whose comma may part thousands or decimals. Say decimal=comma"),
+        (
+            ["1,234", "5,678", "9,000"],
+            r"'1,234', whose comma may part thousands or decimals. Say decimal=',' if",
+        ),
     ],
 )
 def test_numbers_that_cannot_be_read_are_never_made_a_category(cells, words):

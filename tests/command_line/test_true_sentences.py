@@ -188,6 +188,15 @@ def exchanged():
     return mtclust.Clustering(model, found.encoder, _rows=found._rows), frame, right
 
 
+def test_ids_that_differ_are_said_of_a_saved_clustering_too(exchanged, tmp_path):
+    found, _, _ = exchanged
+    found.save(tmp_path / "m")
+    for names in ({}, {0: "young"}):
+        saved, loaded = (each.rename(names).summary() for each in (found, mtclust.load(tmp_path / "m")))
+        assert loaded == saved
+        assert f"{names.get(0, 'cluster 0')} in Rome (agreement −" in loaded
+
+
 def test_ids_that_differ_are_said_first_shown_by_task_and_not_compared(exchanged):
     found, _, _ = exchanged
     text = str(found.summary())

@@ -1,5 +1,7 @@
 """Numbers and dates as people write them: units, decimal marks, several formats in one column."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ import mtclust
 from mtclust.app.tables.encoding import TableEncoder
 from mtclust.app.tables.table import table_of_frames
 from mtclust.exceptions import TableError
+from mtclust.util.messages import on_command_line
 
 NUMBERS = [f"{k}.5" for k in range(12)]
 
@@ -98,6 +101,19 @@ def test_predict_names_the_cell_that_is_no_number():
     with pytest.raises(TableError, match=r"'x' holds numbers .* not in all of these rows \(first: 'many' in row 2\)"):
         found.predict(rows)
     assert found.predict(frame.head(3).assign(x=["0.0", "1", "2.0"])).tolist() == found.labels[:3].tolist()
+
+
+def test_points_that_could_part_thousands_are_decimal_marks_but_in_money():
+    assert values(["718", "2.382", "1.5"] * 5)[0][1] == values(["718", "2.382"] * 8)[0][1] == 2.382
+    assert values(["718", "2.382"] * 8, decimal=",")[0][1] == 2382
+    assert values(["718", "2.382", "2.345.678"] * 5)[0][1] == values(["€718", "€2.382"] * 8)[0][1] == 2382
+
+
+def test_what_could_be_thousands_names_the_values_that_are_taken():
+    for where, marks in ((nullcontext(), ("decimal=','", "decimal='.'")), (on_command_line(), ("comma", "point"))):
+        with where, pytest.raises(TableError) as caught:
+            values(["718", "2,382"] * 8)
+        assert all(mark in str(caught.value) for mark in marks)
 
 
 def test_another_decimal_mark_than_in_fit_or_than_was_given_is_refused_and_not_read_as_thousands():

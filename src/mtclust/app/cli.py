@@ -144,8 +144,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--verbose", action="store_true", help=_VERBOSE)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     what = "cluster real handwriting and compare with k-means; nothing is downloaded"
-    demo, place = commands.add_parser("demo", help=what), Path("mtclust-demo")
-    demo.add_argument("--out", type=Path, metavar="DIR", default=place, help="directory for table and results")
+    demo, usual = commands.add_parser("demo", help=what), Path("mtclust-demo")
+    demo.add_argument("--out", type=place, metavar="DIR", default=usual, help="directory for table and results")
     demo.set_defaults(run=run_demo)
     _add_fit(commands)
     _add_predict(commands)
@@ -158,6 +158,13 @@ def number_or_range(text: str) -> int | str | range:
     if dash:
         return range(int(low), int(high) + 1)
     return text if text == "auto" else int(text)
+
+
+def place(text: str) -> Path:
+    """Where to write, which is not the current directory unless it is named."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is no name; the current directory is '.'")
+    return Path(text)
 
 
 def word_or_shares(text: str) -> Any:
@@ -196,7 +203,7 @@ def _add_fit(commands: Any) -> None:
     )
     data = "CSV or TSV, also compressed, Parquet or Excel; several: one per task"
     parser.add_argument("data", nargs="+", type=Path, metavar="DATA", help=data)
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory for the results")
+    parser.add_argument("--out", type=place, required=True, metavar="DIR", help="directory for the results")
     parser.add_argument("--task-column", metavar="COL", help="the column that says which task a row belongs to")
     add_columns(parser, "--key", _KEY)
 
@@ -290,7 +297,7 @@ def _add_predict(commands: Any) -> None:
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="the directory that mtclust fit wrote, or its model")
     parser.add_argument("data", nargs="+", type=Path, metavar="DATA", help="files as for fit")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write here instead of to the standard output")
+    parser.add_argument("--out", type=place, metavar="FILE", help="write here instead of to the standard output")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--task-column", metavar="COL", help="the column with the task; by default as in fit")
     which.add_argument("--task", metavar="NAME", help="the task of all rows")

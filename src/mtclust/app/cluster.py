@@ -73,7 +73,7 @@ def cluster(
         Such as "%d/%m/%Y"; ISO and others are recognised.
     method : {"dmtrc", "dmtfc", "dstc"}, default="dmtrc"
         Learn how the tasks are related, which features they share, or cluster each task alone.
-    kernel : {"auto", "rbf", "linear"}, default="auto"
+    kernel : {"auto", "rbf", "linear"} or callable, default="auto"
         As the estimators take it.
     random_state : int, default=0
     **options
@@ -103,13 +103,15 @@ def cluster(
     >>> found.predict(pd.DataFrame({"shop": ["Rome"], "basket": [95.0], "member": ["yes"]})).tolist()
     [0]
     """
+    kernel = kernel if callable(kernel) else _one_of("kernel", kernel, ("auto", "rbf", "linear"))
     rows = read_any(table, task)
     with phase("reading the columns"):
         encoder = TableEncoder.fit(
             rows, columns=None if columns is None else _names("columns", columns),
             text_column=None if text_column is None else str(text_column), keys=_names("keys", keys),
             categories=_names("categories", categories), scale=_one_of("scale", scale, ("standard", "range", "none")),
-            missing=(*MISSING, *_names("missing", missing)), decimal=decimal, date_format=date_format,
+            missing=(*MISSING, *_names("missing", missing)), date_format=date_format,
+            decimal=None if decimal is None else _one_of("decimal", decimal, (".", ",")),
         )  # fmt: skip
         X, _ = encoder.transform(rows)
     tasks = strings_of(rows.tasks)
@@ -145,7 +147,7 @@ def _names(argument: str, given: Any) -> tuple[str, ...]:
     return tuple(map(str, given))
 
 
-def _one_of(name: str, value: str, allowed: Sequence[str]) -> str:
+def _one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
     if value not in allowed:
         raise TableError(f"{option(name, repr(value))} is not known; it is one of {', '.join(map(repr, allowed))}.")
     return value
@@ -187,9 +189,4 @@ def load(path: str | os.PathLike[str], *, return_extra: bool = False) -> Any:
     >>> loaded.predict(pd.DataFrame({"shop": ["a", "b"], "price": [8.0, 1.5]})).tolist()
     [0, 1]
     """
-    model, extra = load_model(path)
-    if return_extra:
-        return model, extra
-    if isinstance(extra, dict) and isinstance(extra.get("clustering"), dict):
-        return Clustering.of_saved(model, extra)
-    return model
+    return load_model(path) if return_extra else load_model(path, Clustering.of_saved)

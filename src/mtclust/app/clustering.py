@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ from mtclust.estimators.stability import MOST_ROWS, Stability, refitted
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence.atomic import atomic_write
 from mtclust.selection import select_n_clusters
-from mtclust.util.messages import advice, distinct_names, how_many, option, phase, warn_user
+from mtclust.util.messages import advice, distinct_names, how_many, listing, option, phase, warn_user
 from mtclust.util.system import pandas, require
 
 
@@ -132,7 +131,7 @@ class Clustering:
         """Whether there are clusters, where ``fit`` was given their number."""
         rows = self._rows
         if rows is None or self.n_clusters == 1 or len(rows.margins) < FEW_ROWS * self.n_clusters:
-            return None
+            return self._kept.get("structure")
         return select_n_clusters(self.model, rows.X, tasks=self.model.tasks_[rows.task_numbers]).structure
 
     @cached_property
@@ -150,9 +149,17 @@ class Clustering:
         return self._rows is None
 
     @cached_property
+    def differing(self) -> list[tuple[int, int, str]] | None:
+        """Clusters that may not mean the same in all tasks, where they differ most, and how far they agree there."""
+        if self.loaded:
+            return self._kept.get("differing")  # which earlier versions did not save
+        pairs = [(c, task) for c in range(self.n_clusters) for task in self.findings.differing(c)[:1]]
+        return [(c, task, words.agreement_in_words(self.findings, task, c)) for c, task in pairs]
+
+    @cached_property
     def ids(self) -> str:
         """Which clusters may not mean the same in all tasks, in words; empty where all do."""
-        return "" if self.loaded else words.ids_in_words(self)
+        return words.ids_in_words(self)
 
     @property
     def headline(self) -> str:
@@ -260,9 +267,12 @@ class Clustering:
         unknown = [c for c in names if c not in range(self.n_clusters)]
         if unknown:
             raise TableError(f"names: there is no cluster {unknown[0]!r}; they are 0 to {self.n_clusters - 1}.")
-        given = self.names | {int(c): str(name) for c, name in names.items()}
-        if len(set(given.values())) < len(given):
-            raise TableError("names: two clusters have the same name; give each one of its own.")
+        given = self.names | {int(c): "" if name is None else str(name) for c, name in names.items()}
+        for number in ("{}", "cluster {}"):
+            called = [given.get(c, number.format(c)) for c in range(self.n_clusters)]
+            if len(set(called)) < len(called) or not all(map(str.strip, called)):
+                told = listing([repr(name) for name in called], 12)
+                raise TableError(f"names: clusters would be called {told}; give each one a name of its own.")
         return replace(self, names=given)
 
     def predict(self, table: Any, task: Any = None, *, new_tasks: bool = False) -> Any:
@@ -348,20 +358,28 @@ class Clustering:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save model, encoding and names, for :func:`mtclust.load`; the table's own cells are not kept."""
-        tables = {}
-        for name, frame in (("clusters", self.clusters_table), ("tasks", self.tasks_table)):
-            kept = json.loads(frame.rename(index=str).to_json(orient="split", double_precision=15, default_handler=str))
-            tables[name] = kept | {"name": frame.index.name}
-        names = {str(cluster): name for cluster, name in self.names.items()}
-        kept = {"names": names, "notes": list(self.notes), "tables": tables}
+        kept = {name: getattr(self, name) for name in ("names", "notes", "without", "differing")}
+        warned = [(type(warning).__name__, str(warning)) for warning in self.warned]
+        columns = ["characterised_by", "exemplars"]  # the others follow from the model
+        rows = [[said, list(map(_as_saved, own))] for said, own in self.clusters_table[columns].to_numpy()]
+        tables = {"clusters": {"columns": columns, "data": rows}}
+        kept |= {"structure": self.facts.structure, "warned": warned, "tables": tables}
         self.model.save(path, extra={"table": self.encoder.to_dict(), "clustering": kept})
 
     @classmethod
-    def of_saved(cls, model: Any, extra: Mapping[str, Any]) -> Clustering:
-        """What :meth:`save` kept."""
-        kept = extra["clustering"]
-        names = {int(cluster): name for cluster, name in kept["names"].items()}
-        return cls(model, TableEncoder.from_dict(extra.get("table")), names, list(kept["notes"]), _kept=kept["tables"])
+    def of_saved(cls, model: Any, extra: Any) -> Any:
+        """What :meth:`save` kept, or the model itself where it was saved without a table."""
+        if not isinstance(extra, dict) or not isinstance(extra.get("clustering"), dict):
+            return model
+        kept, kinds = extra["clustering"], {kind.__name__: kind for kind in words.SAID}
+        table, names = kept["tables"]["clusters"], {int(cluster): name for cluster, name in kept["names"].items()}
+        warned = [kinds.get(kind, UserWarning)(text) for kind, text in kept.get("warned", ())]
+        found = cls(
+            model, TableEncoder.from_dict(extra.get("table")), names, list(kept["notes"]), warned,
+            dict(kept.get("without", {})), _kept=kept | dict(zip(table["columns"], zip(*table["data"]))),
+        )  # fmt: skip
+        str(found.summary()), found.tasks_table  # a file that cannot be shown is refused
+        return found
 
     def __repr__(self) -> str:
         sizes = np.asarray(self.model.cluster_sizes_)
@@ -374,14 +392,13 @@ class Clustering:
     @cached_property
     def clusters_table(self) -> Any:
         """:attr:`clusters` in pandas."""
-        if self._rows is None:
-            return self._kept_table("clusters")
         index = self._index()
         model, C, sizes = self.model, self.n_clusters, np.asarray(self.model.cluster_sizes_)
         columns: dict[str, Any] = {"rows": sizes.sum(axis=0), "share": sizes.sum(axis=0) / sizes.sum()}
         for task in words.natural_order(model.tasks_):
             columns[f"share in {model.tasks_[task]}"] = sizes[task] / sizes[task].sum()
-        columns["characterised_by"] = [words.cluster_in_words(self, c) for c in range(C)]
+        said = self._kept.get("characterised_by")
+        columns["characterised_by"] = said or [words.cluster_in_words(self, c) for c in range(C)]
         columns["separation"] = model.cluster_scores_
         sure = self.row_columns().get("probability")
         if sure is not None:
@@ -389,14 +406,13 @@ class Clustering:
             columns["probability"] = means.reindex(range(C)).to_numpy()
         if getattr(model, "stability_", None) is not None:
             columns["stability"] = model.stability_.clusters
-        columns["exemplars"] = [[index[row] for row in own] for own in self.exemplars()]
+        typical = self._kept.get("exemplars")
+        columns["exemplars"] = typical or [[index[row] for row in own] for own in self.exemplars()]
         return pandas.DataFrame(columns, index=pandas.Index(self.named(np.arange(C)), name="cluster"))
 
     @cached_property
     def tasks_table(self) -> Any:
         """:attr:`tasks` in pandas."""
-        if self._rows is None:
-            return self._kept_table("tasks")
         model, sizes = self.model, np.asarray(self.model.cluster_sizes_)
         columns: dict[str, Any] = {"rows": sizes.sum(axis=1)}
         for c, name in enumerate(self.named(np.arange(self.n_clusters))):
@@ -430,9 +446,14 @@ class Clustering:
             return np.asarray(labels)
         return np.array([self.names.get(int(c), str(c)) for c in labels], dtype=object)
 
-    def _kept_table(self, name: str) -> Any:
-        kept = self._kept[name]
-        return pandas.DataFrame(kept["data"], kept["index"], kept["columns"]).rename_axis(kept["name"])
+
+def _as_saved(entry: Any) -> Any:
+    """An entry of an index as files hold it: a string where they hold nothing of its type."""
+    if isinstance(entry, tuple):
+        return tuple(map(_as_saved, entry))
+    if isinstance(entry, pandas.Timestamp):
+        return entry.to_pydatetime(warn=False)
+    return entry if type(entry) in (str, int, float, bool) or isinstance(entry, np.generic) else str(entry)
 
 
 def row_margins(scores: Array, labels: Labels) -> tuple[Array, Labels]:

@@ -56,6 +56,8 @@ _FRAMES = {
     "all": "all tasks in one frame: the levels of the tasks count, and a task may lack clusters",
     "aligned": "all tasks in one frame, each moved by an offset of its own: a task may lack clusters",
 }
+#: warnings that cautions say in their own words, or in other ones
+SAID = (UncoupledWarning, SmallTaskWarning, ConvergenceWarning, ClusterNumberWarning, TableWarning)
 #: what a summary says about choices; the report says all
 _CHOSEN = ("number of clusters", "coupling of the tasks")
 #: tasks that are shown one by one: in the summary the first, in pictures the largest
@@ -169,11 +171,9 @@ def _telling(traits: Sequence[Trait]) -> list[Trait]:
 
 def ids_in_words(found: Clustering) -> str:
     """Which clusters may not mean the same in all tasks, in a sentence or two; empty where all do."""
-    findings = found.findings
     places = [
-        f"{found.name(c)} in {found.task_words[task]} (agreement {agreement_in_words(findings, task, c)})"
-        for c in range(found.n_clusters)
-        for task in findings.differing(c)[:1]
+        f"{found.name(c)} in {found.task_words[task]} (agreement {agreement})"
+        for c, task, agreement in found.differing or ()
     ]
     if not places:
         return ""
@@ -226,9 +226,9 @@ def comparable_differences(found: Clustering) -> list[Difference]:
     """Differences of shares, where there are clusters, their sizes were not given and their ids mean the same."""
     sizes = found.model.sizes
     given = not isinstance(sizes, str) or sizes != "auto"
-    if found.loaded or given or not found.facts.comparable:
+    if found.differing is None or given or not found.facts.comparable:
         return []
-    same = [c for c in range(found.n_clusters) if not found.findings.differing(c)]
+    same = sorted({*range(found.n_clusters)} - {c for c, _, _ in found.differing})
     return differences(found.model.cluster_sizes_, same)
 
 
@@ -405,8 +405,7 @@ def cautions(
     called = [(names or {}).get(c, f"cluster {c}") for c in range(facts.n_clusters)]
     found = [*_of_search(model), *_of_clusters(model, facts, warned, called), *_of_tasks(model, called)]
     found += [Caution("Odd values", str(warning)) for warning in warned if isinstance(warning, TableWarning)]
-    said = (UncoupledWarning, SmallTaskWarning, ConvergenceWarning, ClusterNumberWarning, TableWarning)
-    others = dict.fromkeys(str(warning) for warning in warned if not isinstance(warning, said))
+    others = dict.fromkeys(str(warning) for warning in warned if not isinstance(warning, SAID))
     return found + [Caution("Warning", text) for text in others]
 
 

@@ -8,6 +8,7 @@ the class, its ``parameters``, the ``fitted`` attributes, and what ``predict`` (
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -80,8 +81,8 @@ def _content(model: Any, arrays: Arrays) -> dict[str, Any]:
     }
 
 
-def load(path: str | os.PathLike[str]) -> tuple[Any, Any]:
-    """The model of a file and what was saved as ``extra``; see :func:`mtclust.load`."""
+def load(path: str | os.PathLike[str], made: Callable[[Any, Any], Any] = lambda *both: both) -> Any:
+    """What is ``made`` of the model of a file and what was saved as ``extra``: both; see :func:`mtclust.load`."""
     name = repr(os.fspath(path))
     foreign = f"{name} is not a model saved by mtclust (model.save)"
     with open(path, "rb") as stream:
@@ -104,7 +105,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Any, Any]:
         try:
             arrays = arrays_of(archive, manifest[CHECKSUMS] if version == FORMAT_VERSION else None)
             model = _decoded(manifest["model"], arrays)
-            return model, decode(manifest["extra"], arrays)
+            return made(model, decode(manifest["extra"], arrays))
         except Exception as error:  # whatever zipfile, json or numpy say about bytes that are not what they should be
             raise ModelFileError(f"{name} is damaged and was not loaded: {_words(error)}.") from error
 

@@ -166,7 +166,7 @@ def check_model(model: Any) -> None:
         value = getattr(model, name, None)
         if value is not None or name in ALWAYS:
             FORMS[name].check(name, value, sizes)
-            _check_records(name, value, sizes)
+            check_records(name, value, sizes)
     if not isinstance(model.sizes, tuple | list | np.ndarray | Mapping):  # which are read task by task
         parse_sizes(model.sizes, model.cluster_sizes_.sum(axis=1), sizes["C"])
     if isinstance(model.n_clusters, Mapping):
@@ -181,17 +181,17 @@ def check_model(model: Any) -> None:
         raise ValueError("cluster_sizes_ are not those of labels_")
     Value(DecisionModel).check("decision", model._model, sizes)
     Value(KernelKept | FeatureKept | CommonKept).check("kept", model._kept, sizes)
-    _check_records("decision", model._model, dict(sizes))
+    check_records("decision", model._model, dict(sizes))
     inner = dict(sizes)
-    _check_records("kept", model._kept, inner)
+    check_records("kept", model._kept, inner)
     _check_kept(model, inner)
 
 
-def _check_records(name: str, value: Any, sizes: Sizes) -> None:
+def check_records(name: str, value: Any, sizes: Sizes) -> None:
     """The records that a value consists of: every field, and what holds between them."""
     if type(value) is list:
         for k, item in enumerate(value):
-            _check_records(f"{name}[{k}]", item, sizes)
+            check_records(f"{name}[{k}]", item, sizes)
     if not is_dataclass(value):
         return
     annotations, kind = get_type_hints(type(value)), type(value).__name__
@@ -202,7 +202,7 @@ def _check_records(name: str, value: Any, sizes: Sizes) -> None:
         known.check(f"{name}.{field}", item, sizes)
         # what decides for new tasks in a common frame has one task, and rows of its own
         inner = {letter: sizes[letter] for letter in "nCd"} | {"m": 1} if field == "model" else sizes
-        _check_records(f"{name}.{field}", item, inner)
+        check_records(f"{name}.{field}", item, inner)
     if type(value) is Kernel and value.kind == "rbf":
         _POSITIVE.check(f"{name}.sigma", value.sigma, sizes)
     elif type(value) is SizeBounds and np.any(value.lower > value.upper):

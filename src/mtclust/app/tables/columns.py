@@ -10,7 +10,7 @@ not that says anything about the rows; where they go together with other columns
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -63,7 +63,7 @@ class NumberColumn:
     scale: float
     fill: float
     fills: dict[str, float]
-    form: Any
+    form: NumberForm | str
     year: bool = False
     few: bool = False
 
@@ -89,16 +89,15 @@ class NumberColumn:
         year = bool(np.all(known == np.rint(known)) and known[0] >= 1500 and known[-1] <= 2200)
         few = cells.distinct <= FEW_VALUES and len(known) >= ROWS_PER_VALUE * cells.distinct
         light = CATEGORY_WEIGHT if few and scaling == "standard" else 1.0
-        return cls(cells.name, centre, scale / light, fill, fills, asdict(form), year, few)
+        return cls(cells.name, centre, scale / light, fill, fills, form, year, few)
 
     def transform(self, cells: Cells, tasks: Tasks) -> Array:
         """What the cells hold, and the medians of the tasks where it is missing; refused if it is not as in ``fit``."""
         values = np.full(len(cells.missing), np.nan)
         if not cells.missing.all():
-            form = self.form if isinstance(self.form, str) else NumberForm(**self.form)
-            read = cells.dates(form) if isinstance(form, str) else cells.numbers(form)
+            read = cells.dates(self.form) if isinstance(self.form, str) else cells.numbers(self.form)
             if read is None:
-                wrong = ~cells.missing if isinstance(form, str) else cells.no_numbers(form)
+                wrong = ~cells.missing if isinstance(self.form, str) else cells.no_numbers(self.form)
                 raise TableError(
                     f"column {self.name!r} holds {self.kind}s in the model, but not in all of these rows (first: "
                     f"{cells.example(wrong)}). Correct the column, or fit again with these data."
@@ -113,7 +112,7 @@ class NumberColumn:
 
     @property
     def features(self) -> list[Feature]:
-        kind, unit = "year" if self.year else self.kind, "" if isinstance(self.form, str) else str(self.form["unit"])
+        kind, unit = "year" if self.year else self.kind, "" if isinstance(self.form, str) else self.form.unit
         return [Feature(self.name, kind, self.centre, self.scale, unit, self.name)]
 
 
@@ -122,7 +121,7 @@ class CategoryColumn:
     """One indicator per level, of two levels only of the second; divided by ``scale``.
 
     A row whose value is missing gets the shares of its task (``fills``), so that it is nearer to no level than the task
-    is.
+    is. So does one of neither of two levels; of more levels it has none.
     """
 
     kind: ClassVar[str] = "category"
@@ -144,10 +143,10 @@ class CategoryColumn:
 
     def transform(self, cells: Cells, tasks: Tasks) -> Array:
         codes = pandas.Index(self.levels).get_indexer(cells.strings)
-        codes[cells.missing] = -1
         indicators = np.vstack([np.eye(len(self.levels)), np.zeros(len(self.levels))])[codes]
-        if cells.missing.any():
-            indicators[cells.missing] = [self.fills.get(str(task), self.fill) for task in tasks[cells.missing]]
+        absent = cells.missing | (codes < 0) if len(self.levels) == 2 else cells.missing
+        if absent.any():
+            indicators[absent] = [self.fills.get(str(task), self.fill) for task in tasks[absent]]
         return (indicators[:, 1:] if len(self.levels) == 2 else indicators) / self.scale
 
     @property
@@ -273,4 +272,6 @@ def column_from_dict(saved: dict[str, Any]) -> Column:
     values = saved | saved.get("text", {})
     if values.pop("season", False) or values.get("form") == "mixed":
         raise TableError(f"column {values['name']!r} holds dates as this version no longer reads them; fit again.")
+    if isinstance(values.get("form"), dict):
+        values["form"] = NumberForm(**values["form"])
     return _KINDS[values.pop("kind")](**{name: value for name, value in values.items() if name != "text"})

@@ -43,6 +43,7 @@ from mtclust.app.tables.values import MISSING, MOSTLY, Cells
 from mtclust.core import Array, Integers
 from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError
+from mtclust.persistence.schema import check_records
 from mtclust.util.messages import advice, how_many, listing, option
 from mtclust.util.system import pandas
 
@@ -140,7 +141,7 @@ class TableEncoder:
             if unknown:
                 notes.append(
                     f"Column {column.name} has values that were not in the fitted table ({listing(unknown, 5)}); "
-                    "they are treated as none of the known ones."
+                    f"they are treated as {'missing' if len(levels) == 2 else 'none of the known ones'}."
                 )
             blocks.append(column.transform(cells, tasks))
         if any(sp.issparse(block) for block in blocks):
@@ -175,11 +176,9 @@ class TableEncoder:
         """The encoder that :meth:`to_dict` described."""
         if not isinstance(saved, dict) or saved.get("format") != FORMAT:
             raise TableError("the model holds no encoding of a table that this version of mtclust reads; fit again.")
-        try:
-            columns = [column_from_dict(column) for column in saved["columns"]]
-            return cls(columns, list(saved["missing"]), saved["task_column"], list(saved["notes"]))
-        except (KeyError, TypeError) as error:
-            raise TableError(f"the model's encoding is damaged ({error}); copy the file anew or fit again.") from error
+        columns = [column_from_dict(column) for column in saved["columns"]]
+        check_records("columns", columns, {})
+        return cls(columns, list(saved["missing"]), saved["task_column"], list(saved["notes"]))
 
 
 @dataclass

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mtclust.core import Array
 from mtclust.exceptions import TableError
-from mtclust.util.messages import how_many, option
+from mtclust.util.messages import advice, how_many, option
 from mtclust.util.system import pandas
 
 Mask = NDArray[np.bool_]
@@ -265,8 +265,8 @@ def _decimal_mark(name: str, bodies: list[str], unit: str, given: str | None) ->
     if commas and not money:  # in every cell the mark may part thousands, as in 1,234
         raise TableError(
             f"column {name!r} has numbers such as {commas[0]!r}, whose comma may part thousands or decimals. "
-            f"Say {option('decimal', 'comma')} if it is the decimal mark, {option('decimal', 'point')} if it parts "
-            "thousands."
+            f"Say {option('decimal', advice(repr(','), 'comma'))} if it is the decimal mark, "
+            f"{option('decimal', advice(repr('.'), 'point'))} if it parts thousands."
         )
     # nobody writes money with three decimals
     return "," if money and any("." in body for body in bodies) else "."
