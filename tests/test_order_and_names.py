@@ -3,7 +3,7 @@
 Dask above 30 000 rows is not tested: its labels are not yet those of the same rows in memory.
 """
 
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pandas as pd
@@ -225,6 +225,14 @@ def test_the_number_of_clusters_does_not_depend_on_what_tasks_are_called():
     one, other = (select_n_clusters(DSTC(), X, tasks=own) for own in (tasks, names[tasks]))
     assert one.gaps == other.gaps
     assert one.votes == other.votes
+
+
+def test_the_number_of_clusters_does_not_depend_on_the_order_of_columns():
+    rng = np.random.default_rng(8100)
+    X, tasks = rng.integers(0, 3, size=(100, 3)) * 1.0, rng.integers(2, size=100)
+    choices = [select_n_clusters(DMTRC(), X[:, list(order)], tasks=tasks) for order in permutations(range(3))]
+    assert len({tuple(choice.gaps.values()) for choice in choices}) == 1
+    assert len({choice.n_clusters for choice in choices}) == 1
 
 
 def test_a_sample_knows_where_its_rows_and_tasks_are():
