@@ -3,6 +3,8 @@
 Dask above 30 000 rows is not tested: its labels are not yet those of the same rows in memory.
 """
 
+from itertools import permutations, product
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -171,6 +173,41 @@ def test_rows_are_ordered_by_what_they_hold():
     np.testing.assert_array_equal(2 - one.task_order, renamed.task_order)
 
 
+def _balanced():
+    """All combinations of four columns of two values, each twice: all keys of all rows are equal."""
+    tasks = np.arange(32) % 2
+    tasks[:3] = 1 - tasks[:3]
+    return np.array(list(product([0.0, 1.0], repeat=4)) * 2), tasks
+
+
+def test_rows_of_balanced_columns_are_ordered_by_their_cells():
+    """Also where the rows themselves stay, and only their hashes and numbers are kept."""
+    X, tasks = _balanced()
+    for copies in (1, 700):
+        rows, ids = np.tile(X, (copies, 1)), np.tile(tasks, copies)
+        first = []
+        for seed in range(4):
+            order = np.random.default_rng(seed).permutation(len(rows))
+            index = index_tasks(ids[order], len(order)).by_content(rows[order])
+            (part,) = index.first_rows([1], [12])
+            first.append(rows[order][index.order[index.offsets[1] + part]])
+            np.testing.assert_array_equal(first[0], first[-1])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(("method", "number"), [(DMTRC, 3), (DMTRC, "auto"), (DSTC, 2)])
+def test_the_order_of_rows_does_not_decide_the_clusters_of_balanced_columns(method, number):
+    """Equal rows of one task are the same rows: clusters are compared by how many of each a cluster has."""
+    X, tasks = _balanced()
+    seen = set()
+    for seed in range(6):
+        order = np.random.default_rng(seed).permutation(len(X))
+        model = method(number, random_state=0).fit(X[order], tasks=tasks[order])
+        labels = np.c_[tasks[order], X[order], model.labels_, model.single_task_labels_]
+        seen.add(tuple(map(tuple, np.unique(labels, axis=0).tolist())))
+    assert len(seen) == 1
+
+
 def test_noise_of_1e_10_changes_no_order():
     X, tasks = _overlapping(400)
     expected = index_tasks(tasks, len(X)).by_content(X).order
@@ -188,6 +225,14 @@ def test_the_number_of_clusters_does_not_depend_on_what_tasks_are_called():
     one, other = (select_n_clusters(DSTC(), X, tasks=own) for own in (tasks, names[tasks]))
     assert one.gaps == other.gaps
     assert one.votes == other.votes
+
+
+def test_the_number_of_clusters_does_not_depend_on_the_order_of_columns():
+    rng = np.random.default_rng(8100)
+    X, tasks = rng.integers(0, 3, size=(100, 3)) * 1.0, rng.integers(2, size=100)
+    choices = [select_n_clusters(DMTRC(), X[:, list(order)], tasks=tasks) for order in permutations(range(3))]
+    assert len({tuple(choice.gaps.values()) for choice in choices}) == 1
+    assert len({choice.n_clusters for choice in choices}) == 1
 
 
 def test_a_sample_knows_where_its_rows_and_tasks_are():

@@ -69,6 +69,20 @@ def test_neighbours_follow_shapes_that_means_cannot():
     assert adjusted_rand_score(y, k_means(X, 2)) < 0.6
 
 
+@pytest.mark.filterwarnings("ignore::mtclust.exceptions.ClusterNumberWarning")
+def test_equal_rows_have_the_same_neighbours():
+    """Where several rows are as near as the tenth, all are neighbours: which come first tells equal rows apart."""
+    rng = np.random.default_rng(712)
+    X, tasks = (rng.random((60, 4)) < 0.5) * 1.0, rng.integers(2, size=60)
+    labels = DMTRC("auto", center="task").fit(X, tasks=tasks).labels_
+    kinds = np.unique(np.c_[X, tasks], axis=0, return_inverse=True)[1].ravel()
+    assert len(np.unique(np.c_[kinds, labels], axis=0)) == kinds.max() + 1
+    for seed in range(4):
+        order = np.random.default_rng(seed).permutation(60)
+        again = DMTRC("auto", center="task").fit(X[order], tasks=tasks[order])
+        np.testing.assert_array_equal(again.labels_, labels[order])
+
+
 def test_ids_are_matched_by_means_around_those_of_the_tasks():
     rng = np.random.default_rng(0)
     tasks, y = np.repeat(np.arange(4), 30), np.tile(np.arange(3), 40)

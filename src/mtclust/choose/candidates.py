@@ -187,16 +187,14 @@ def mixture(X: Array, E: Array, n_clusters: int, labels: Labels, *, one_shape: b
 
 
 def spectral(X: Array, n_clusters: int) -> Labels:
-    """Normalised cut of the graph of nearest neighbours, which a row is itself one of.
+    """Normalised cut of the graph of nearest neighbours, which a row is itself one of, all of them that are as near.
 
     k-means of the leading eigenvectors of the graph's normalised weights, divided by the roots of the degrees.
     """
     n = len(X)
     apart = cdist(X, X, "sqeuclidean")
-    np.fill_diagonal(apart, -1.0)
     k = min(_NEIGHBOURS, n - 1)
-    nearest = np.argpartition(apart, k - 1, axis=1)[:, :k]
-    rows, columns = np.repeat(np.arange(n), k), nearest.ravel()
+    rows, columns = np.nonzero(apart <= np.partition(apart, k - 1, axis=1)[:, k - 1 : k] * (1 + 1e-9))
     half = sp.csc_matrix((np.where(rows == columns, 0.0, 0.5), (rows, columns)), shape=(n, n))
     graph = half + half.T
     root = np.sqrt(np.maximum(np.asarray(graph.sum(axis=0))[0], 1e-12))

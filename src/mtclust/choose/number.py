@@ -128,6 +128,8 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
     wanted = np.minimum(index.sizes[largest], max(TASK_ROWS, NUMBER_ROWS // len(largest)))
     sample = Sample.of(table, index, largest, wanted)
     rows, offsets = sample.rows, sample.index.offsets
+    if isinstance(kernel, str) and index.content is not None:  # a function of the user's own gets rows as they are
+        rows = rows[:, index.content.columns].copy()  # in the layout of sparse rows made dense
     with one_blas_thread(), phase("choosing the number of clusters"):
         if kernel == "precomputed":
             matrix = rows[:, sample.order]

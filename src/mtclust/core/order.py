@@ -5,7 +5,7 @@ a direction o_j = mean of z_j ‖z‖², which changes sign with the column. The
 Σ_j w_j o_j z_ij: recoding a column of two values changes none of them, and since they are continuous in the data,
 rounding and tiny noise reorder nothing but rows that are nearly equal. Rows are ordered by a hash of their coarsely
 rounded keys, which looks random, so that the first rows of a task are a sample of it; tasks are ordered by the means of
-their keys, columns by their weights.
+their keys, columns by their weights. Rows with equal keys, as those of balanced columns, are ordered by their cells.
 """
 
 from __future__ import annotations
@@ -135,6 +135,19 @@ def content_order(X: Any, tasks: Integers | None = None, n_tasks: int = 1) -> Co
     over = partial(over_blocks, X, tasks)
     content = Content.of(over, n_tasks, powers)
     hashes, finer = over(content.both_hashes, joined)
+    both = hashes ^ (finer.astype(np.uint64) * MIXING[0])
+    found = np.sort(both)
+    if not sp.issparse(X) and np.any(found[1:] == found[:-1]):
+        one, group = np.arange(len(both)), np.searchsorted(found, both)
+        one[group] = np.arange(len(both))
+        (apart,) = over_blocks(X, one[group], lambda rows, other: [np.any(rows != X[other], axis=1)], joined)
+        # rows of balanced columns: their keys are equal, their cells are not
+        order = np.flatnonzero(np.isin(hashes, hashes[apart]))
+        for j in content.columns[::-1]:
+            with np.errstate(over="ignore", invalid="ignore"):
+                cells = np.rint((X[order, j] - content.mean[j]) / content.scale[j] / _SMALLEST)
+            order = order[np.argsort(cells, kind="stable")]
+        finer[order[np.lexsort((finer[order], hashes[order]))]] = np.arange(len(order))
     return replace(content, hashes=hashes, finer=finer)
 
 
