@@ -20,6 +20,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.core.kernels import Kernel
+from mtclust.core.model import DecisionModel
 from mtclust.persistence.atomic import atomic_write
 from tests.conftest import gaussian_tasks
 from tests.persistence_helpers import assert_same, public
@@ -75,6 +77,18 @@ def test_a_loaded_model_does_bit_for_bit_what_the_saved_one_does(method, kind, t
     for name in ("labels_", "task_covariance_", "task_correlation_", "objective_"):
         assert_same(getattr(ours, name), getattr(theirs, name))
     assert_same(ours.decision_function(new), theirs.decision_function(new))
+
+
+def test_scores_do_not_depend_on_how_coefficients_lie_in_memory():
+    """Those of a loaded model lie in another order; in tasks of one row rounding decides between equal scores."""
+    rng = np.random.default_rng(0)
+    rows, weights = rng.normal(size=(40, 3)), rng.normal(size=(40, 3, 4)).transpose(0, 2, 1)
+    intercept, present = -np.einsum("icd,id->ic", weights, rows), np.ones((40, 4), dtype=bool)
+    one, other = (
+        DecisionModel(Kernel("linear"), None, own, intercept, present).scores(rows, np.arange(40))
+        for own in (weights, np.ascontiguousarray(weights))
+    )
+    np.testing.assert_array_equal(one, other)
 
 
 def test_a_loaded_model_fits_again_as_a_new_one_would(tmp_path):

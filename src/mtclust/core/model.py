@@ -61,7 +61,8 @@ class DecisionModel:
             tasks = np.unique(numbers)
             for task in tasks:
                 mine: Any = np.flatnonzero(numbers == task) if len(tasks) > 1 else slice(None)
-                weights = self.coefficients[task].T if linear else self.coefficients[task]
+                # rounding follows from how numbers lie in memory, and decides where scores are equal
+                weights = np.ascontiguousarray(self.coefficients[task].T if linear else self.coefficients[task])
                 scores = values[mine] @ weights + self.intercept[task]
                 result[begin : begin + _BLOCK][mine] = np.where(self.present[task], scores, -np.inf)
         return result
