@@ -16,7 +16,7 @@ from tools.walk import calls_of, tasks_of, walked
 ROOT = Path(mtclust.__file__).parent
 FILES = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 LIMITS = {
-    "lines": 16_441,
+    "lines": 16_444,
     "files": 82,
     "modules at the root": 8,
     "modules below 45 lines": 1,

@@ -137,12 +137,15 @@ def content_order(X: Any, tasks: Integers | None = None, n_tasks: int = 1) -> Co
     hashes, finer = over(content.both_hashes, joined)
     both = hashes ^ (finer.astype(np.uint64) * MIXING[0])
     found = np.sort(both)
-    if not sp.issparse(X) and np.any(found[1:] == found[:-1]):
-        one, group = np.arange(len(both)), np.searchsorted(found, both)
-        one[group] = np.arange(len(both))
-        (apart,) = over_blocks(X, one[group], lambda rows, other: [np.any(rows != X[other], axis=1)], joined)
+    twice = found[1:][found[1:] == found[:-1]]
+    if not sp.issparse(X) and len(twice):
+        tied = np.flatnonzero(twice[np.minimum(np.searchsorted(twice, both), len(twice) - 1)] == both)
+        _, first, group = np.unique(both[tied], return_index=True, return_inverse=True)
+        other, step = tied[first][group], max(1, _CELLS_AT_ONCE // X.shape[1])
+        parts = (slice(k, k + step) for k in range(0, len(tied), step))
+        apart = tied[np.concatenate([np.any(X[tied[part]] != X[other[part]], axis=1) for part in parts])]
         # rows of balanced columns: their keys are equal, their cells are not
-        order = np.flatnonzero(np.isin(hashes, hashes[apart]))
+        order = np.flatnonzero(np.isin(hashes, hashes[apart])) if len(apart) else apart
         for j in content.columns[::-1]:
             with np.errstate(over="ignore", invalid="ignore"):
                 cells = np.rint((X[order, j] - content.mean[j]) / content.scale[j] / _SMALLEST)
