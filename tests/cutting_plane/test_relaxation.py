@@ -16,7 +16,7 @@ def relaxation(n_tied=0, scale=1.0, n=40, n_clusters=3, tie=0.0):
     scores = np.tile(np.linspace(0.9, -0.9, n_clusters), (n, 1))
     if n_clusters > 1:
         scores[:n_tied, 1] = scores[:n_tied, 0] - tie
-    return Relaxation(codes, [], [], np.zeros(n, dtype=np.int64), scores, 1.0, 0.5, 2)
+    return Relaxation(codes, [], np.zeros(n, dtype=np.int64), scores, 1.0, 0.5, 2)
 
 
 def test_smallest_options_are_allowed():
