@@ -24,7 +24,7 @@ LIMITS = {
     "numeric constants in files of a default fit": 70,
     "files of a small dense fit": 28,
     "functions of a small dense fit": 220,
-    "calls of a small dense fit": 2_796,
+    "calls of a small dense fit": 2_804,  # 2 796 with the newest dependencies
     "parameters annotated estimator: Any": 0,
 }
 
