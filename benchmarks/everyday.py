@@ -69,7 +69,7 @@ GROWTH = {
 }
 MANY = {
     f"{m} tasks × {rows} rows": Cell(m * rows, m, features=10, clusters=3)
-    for m, rows in ((30, 12), (54, 20), (66, 20), (90, 20), (110, 20), (300, 30), (2000, 10))
+    for m, rows in ((30, 12), (36, 25), (44, 25), (90, 20), (110, 20), (300, 30), (2000, 10))
 }
 GIVEN = {str(cell): cell for rows, m in ((10**3, 3), (10**4, 20), (10**5, 10), (10**6, 10))
          for cell in (Cell(rows, m), Cell(rows, m, family="elongated"))}  # fmt: skip

@@ -120,7 +120,7 @@ def test_labellings_that_were_drawn_before_are_not_refined_again(monkeypatch):
     assert 1 <= len(found) <= len(asked)
 
 
-@pytest.mark.parametrize(("each", "tasks"), [(20, 60), (3, 100), (8, 75)])
+@pytest.mark.parametrize(("each", "tasks"), [(20, 40), (3, 150), (8, 75)])
 def test_settings_of_very_many_tasks_are_chosen_on_as_few_as_are_enough(each, tasks):
     index = index_tasks(np.repeat(np.arange(150), each), 150 * each)
     assert sample_rows(np.zeros((150 * each, 1)), index, 600).index.n_tasks == tasks

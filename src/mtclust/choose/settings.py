@@ -115,16 +115,13 @@ class Sample:
         return cls(rows, own, tasks, positions, where, order, complete)
 
 
-def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = 100, least: int = TASK_ROWS) -> Sample:
-    """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks if these are very many."""
-    tasks = index.task_order
-    each = max(least, most // min(len(tasks), most_tasks))
-    if len(tasks) > most_tasks:
-        largest = np.argsort(-index.sizes[tasks], kind="stable")[:most_tasks]
-        rows = np.minimum(index.sizes[tasks[largest]], least).cumsum()
-        tasks = tasks[largest[: max(60, int(np.searchsorted(rows, SAMPLE_ROWS)) + 1)]]
-    tasks = np.sort(tasks)
-    return Sample.of(X, index, tasks, np.minimum(index.sizes[tasks], each))
+def sample_rows(X: Any, index: TaskIndex, most: int, least: int = TASK_ROWS) -> Sample:
+    """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks where these are too many."""
+    sizes = index.sizes[index.task_order]
+    largest = np.argsort(-sizes, kind="stable")
+    enough = int(np.searchsorted(np.minimum(sizes[largest], least).cumsum(), most)) + 1
+    tasks = np.sort(index.task_order[largest[:enough]])
+    return Sample.of(X, index, tasks, np.minimum(index.sizes[tasks], max(least, most // len(tasks))))
 
 
 def choose_settings(

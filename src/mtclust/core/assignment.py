@@ -13,11 +13,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mtclust import core
 from mtclust.core import Array, Integers
 from mtclust.core.kernels import ROUNDING
 
 #: up to this many rows augmenting paths alone are quicker than price sweeps
-_SMALL = 2000
+_SMALL = 700
 #: coordinate sweeps over the class prices; they gain little after that, the paths finish exactly
 _SWEEPS = 5
 
@@ -43,10 +44,8 @@ def assign(cost: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, prices: Array
         # noise at the level of rounding: equal rows would all take the same cluster and be moved one at a time
         cost = cost + ROUNDING * (float(np.ptp(cost)) or 1.0) * np.random.default_rng(0).random(cost.shape)
         first = _class_prices(cost, low, high, first)
-    from mtclust.core import compiled
-
     labels, extent = np.argmin(cost + first, axis=1), float(np.ptp(cost)) if n else 0.0
-    compiled.augment(cost, labels, np.bincount(labels, minlength=n_clusters), low, high, 1e-13 * extent)
+    core.compiled.augment(cost, labels, np.bincount(labels, minlength=n_clusters), low, high, 1e-13 * extent)
     return labels
 
 

@@ -139,13 +139,16 @@ def exchange(M, P, labels, counts, lower, upper, order, tolerance, state):  # ty
 
 
 @njit
-def _cheapest_exits(cost, labels, exits, movers):  # type: ignore[no-untyped-def]
-    """The cheapest row to hand from each cluster to each other one, and its price."""
+def cheapest_exits(cost, labels, changed, exits, movers):  # type: ignore[no-untyped-def]
+    """The cheapest row to hand from each cluster whose rows have changed to each other one, and its price (∞: none)."""
     C = cost.shape[1]
-    exits[:] = np.inf
-    movers[:] = -1
+    for a in range(C):
+        if changed[a]:
+            exits[a, :] = np.inf
     for j in range(cost.shape[0]):
         a = labels[j]
+        if not changed[a]:
+            continue
         for b in range(C):
             price = cost[j, b] - cost[j, a]
             if b != a and price < exits[a, b]:
@@ -211,12 +214,14 @@ def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-u
     parent = np.empty(C, dtype=np.int64)
     may_give = np.empty(C, dtype=np.bool_)
     may_take = np.empty(C, dtype=np.bool_)
+    changed = np.ones(C, dtype=np.bool_)
     for phase in range(3):
         while True:
             for c in range(C):
                 may_give[c] = counts[c] > (upper[c] if phase == 0 else lower[c])
                 may_take[c] = counts[c] < (lower[c] if phase == 1 else upper[c])
-            _cheapest_exits(cost, labels, exits, movers)
+            cheapest_exits(cost, labels, changed, exits, movers)
+            changed[:] = False
             end = _shortest_path(exits, may_give, may_take, distance, parent, 0.1 * tolerance)
             if end < 0 or (phase == 2 and distance[end] >= -tolerance):
                 break
@@ -226,6 +231,7 @@ def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-u
                 labels[movers[giver, node]] = node
                 counts[giver] -= 1
                 counts[node] += 1
+                changed[giver] = changed[node] = True
                 node = giver
 
 

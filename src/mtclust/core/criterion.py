@@ -41,6 +41,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
+from mtclust import core
 from mtclust.core import Array, Integers, Labels
 from mtclust.core.coupling import Conditioned, objective
 from mtclust.core.labels import code_scale, label_codes
@@ -152,15 +153,13 @@ class QuadraticTerm:
         """
         if self.n_clusters == 1:
             return 0
-        from mtclust.core import compiled
-
         P = label_codes(labels, self.n_clusters).T @ self.M
         if self.linear_term is not None:
             P += self.linear_term.T
         counts = np.bincount(labels, minlength=self.n_clusters)
         tolerance = SMALLEST_RESIDUAL * float(self.M.trace()) / len(self.M)
         order = np.arange(len(labels)) if free is None else free.copy()
-        return int(compiled.exchange(self.M, P, labels, counts, lower, upper, order, tolerance, seed))
+        return int(core.compiled.exchange(self.M, P, labels, counts, lower, upper, order, tolerance, seed))
 
     def cost_of_renaming(self, labels: Labels) -> Array:
         """What naming cluster c (row) as d (column) adds to the value, up to a constant, where other tasks say that."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust import core
 from mtclust.core import Array, Integers
 from mtclust.core.labels import offsets_of, tasks_of_rows
 from mtclust.core.order import Content, Hashes, joined, likely, over_blocks
@@ -143,8 +144,6 @@ def named(labels: ChunkLabels, new_ids: Integers) -> Integers:
 
 def propose(raw: Any, task_numbers: NDArray[Any], reading: Reading, models: Models) -> ChunkLabels:
     """Give every row the cluster of highest score − price."""
-    from mtclust.core import compiled
-
     source, (weights, prices) = source_of_chunk(raw, task_numbers, reading), models
     m, r, C = weights.shape
     labels, gaps = np.full(len(task_numbers), -1, dtype=np.int32), np.empty(len(task_numbers))
@@ -154,8 +153,8 @@ def propose(raw: Any, task_numbers: NDArray[Any], reading: Reading, models: Mode
         for begin, end, block in source.blocks(task):
             rows = slice(first + begin, first + end)
             scores, none = scores_of(block, weights[task]), np.full(end - begin, -1, dtype=np.int32)
-            compiled.choose(scores, prices[task], labels[rows], gaps[rows], counts[task])
-            compiled.move_sums(block, none, labels[rows], sums[task])
+            core.compiled.choose(scores, prices[task], labels[rows], gaps[rows], counts[task])
+            core.compiled.move_sums(block, none, labels[rows], sums[task])
     return ChunkLabels(source.offsets, labels.astype(np.min_scalar_type(-C)), sums, gaps, counts)
 
 
@@ -192,15 +191,13 @@ def finish_labels(
     raw: Any, task_numbers: NDArray[Any], reading: Reading, proposed: ChunkLabels, changes: tuple[Positions, Positions]
 ) -> ChunkLabels:
     """The labels after some rows near a boundary, in the order of the chunk's tasks, were given theirs."""
-    from mtclust.core import compiled
-
     labels, offsets = proposed.labels.astype(np.int32), proposed.offsets
     sums = proposed.sums.copy()
     tasks = np.searchsorted(offsets, changes[0], side="right") - 1
     for task in np.unique(tasks).tolist():
         source, mine = source_of_chunk(raw, task_numbers, reading), tasks == task
         rows, after = changes[0][mine], changes[1][mine].astype(np.int32)
-        compiled.move_sums(source.take(task, rows - offsets[task]), labels[rows], after, sums[task])
+        core.compiled.move_sums(source.take(task, rows - offsets[task]), labels[rows], after, sums[task])
         labels[rows] = after
     return replace(proposed, labels=labels.astype(proposed.labels.dtype), sums=sums, gaps=np.empty(0))
 

@@ -95,7 +95,7 @@ class Fitting:
             self.sample = Sample.of(X, index)
         else:
             # with one origin that is asked for rows of all tasks are looked at
-            every = (index.n_tasks, 1) if params.center == "all" and index.n_tasks <= SAMPLE_ROWS else ()
+            every = (1,) if params.center == "all" and index.n_tasks <= SAMPLE_ROWS else ()
             self.sample = sample_rows(X, index, SAMPLE_ROWS, *every)
         many_directions = params.by_rows and in_many_directions(self.sample.rows, self.sample.index.offsets)
         if many_directions and self.form == "primal" and n > SAMPLE_ROWS:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust import core
 from mtclust.core import Array, Integers
 from mtclust.core.assignment import assign
 from mtclust.core.labels import left_over
@@ -26,11 +27,8 @@ if TYPE_CHECKING:
     from mtclust.rows.source import LocalRows
 
 
-#: tasks with more rows than this get their first prices from so many of them
-_FEW_ENOUGH = 20_000
-_FIRST_ROWS = 6000
-#: and from n to this power of very many: the rows that inexact prices leave undecided grow with n/√(rows of the prices)
-_FIRST_POWER = 2 / 3
+#: tasks with more than five times as many rows get their first prices from this many of them
+_FIRST_ROWS = 3000
 #: rows near a boundary that are solved exactly, per row too many or too few, and at least
 _PER_MISFIT, _FEWEST = 3, 64
 #: the gap that sets them apart is estimated from this many rows
@@ -58,11 +56,9 @@ class TaskLabels:
 
     def put(self, source: LocalRows, task: int, positions: Integers, labels: Integers) -> int:
         """Give some rows other labels; returns how many of these are new."""
-        from mtclust.core import compiled
-
         moved = np.flatnonzero(labels != self.labels[positions])
         where, after = positions[moved], labels[moved].astype(np.int32)
-        compiled.move_sums(source.take(task, where), self.labels[where], after, self.sums)
+        core.compiled.move_sums(source.take(task, where), self.labels[where], after, self.sums)
         self.counts = self.counts + np.bincount(after, minlength=len(self.counts))
         self.counts -= np.bincount(self.labels[where], minlength=len(self.counts))
         self.labels[where] = after
@@ -83,8 +79,6 @@ class TaskLabels:
 
 def relabel(source: LocalRows, data: Data, task: int, W: Array, current: TaskLabels) -> int:
     """The best labels of a task for its model W (r × C) within the bounds, in place; returns how many changed."""
-    from mtclust.core import compiled
-
     if current.held is not None:
         return _relabel_free(source, data, task, W, current)
     lower, upper = data.bounds.lower[task], data.bounds.upper[task]
@@ -92,8 +86,8 @@ def relabel(source: LocalRows, data: Data, task: int, W: Array, current: TaskLab
     at_first, gaps, counts = current.labels.copy(), np.empty(len(current.labels)), np.zeros(W.shape[1], dtype=np.int64)
     for begin, end, block in source.blocks(task):
         part = current.labels[begin:end]
-        compiled.choose(scores_of(block, weights), current.prices - constant, part, gaps[begin:end], counts)
-        compiled.move_sums(block, at_first[begin:end], part, current.sums)
+        core.compiled.choose(scores_of(block, weights), current.prices - constant, part, gaps[begin:end], counts)
+        core.compiled.move_sums(block, at_first[begin:end], part, current.sums)
     current.counts = counts
     if not sizes_fit(current.prices, counts, lower, upper):
 
@@ -127,9 +121,9 @@ def first_prices(source: RowSource, data: Data, task: int, W: Array, prices: Arr
     """Prices near those of a whole task from some thousand of its rows, so that its first pass leaves few undecided."""
     n, lower, upper = int(data.moments.sizes[task]), data.bounds.lower[task], data.bounds.upper[task]
     free = bool(np.all(lower <= 1) and np.all(upper >= n)) and not prices.any()
-    if n <= _FEW_ENOUGH or free:
+    if n <= 5 * _FIRST_ROWS or free:
         return prices
-    rows = source.take(task, even_positions(n, max(_FIRST_ROWS, round(n**_FIRST_POWER))))
+    rows = source.take(task, even_positions(n, _FIRST_ROWS))
     weights, constant = data.on_raw(task, W)
     share = len(rows) / n
     low, high = np.floor(lower * share).astype(np.int64), np.ceil(upper * share).astype(np.int64)
@@ -191,10 +185,9 @@ def exact_labels(cost: Array, low: Integers, high: Integers, prices: Array) -> t
     """
     labels = assign(cost, low, high, prices=prices)
     C, sizes = cost.shape[1], np.bincount(labels, minlength=cost.shape[1])
-    exits = np.full((C + 1, C + 1), np.inf)
-    for a in np.flatnonzero(sizes):
-        mine = cost[labels == a]
-        exits[a, :C] = (mine - mine[:, [a]]).min(axis=0)
+    between, movers = np.empty((C, C)), np.empty((C, C), dtype=np.int64)
+    core.compiled.cheapest_exits(cost, labels, np.ones(C, dtype=np.bool_), between, movers)
+    exits = np.pad(between, (0, 1), constant_values=np.inf)
     exits[:C, C] = np.where(sizes < high, 0.0, np.inf)
     exits[C, :C] = np.where(sizes > low, 0.0, np.inf)
     found = np.append(prices, 0.0)

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mtclust import core
 from mtclust.core import Array
 from mtclust.rows.moments import Data, Moments, RowSource, block_rows, combine, far_from_zero, raw_sums
 from mtclust.rows.passes import TaskLabels, first_prices, relabel
@@ -35,11 +36,9 @@ class LocalRows(RowSource):
 
     def labelled(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> TaskLabels:
         """Labels of a task with the sums of the raw rows of every cluster."""
-        from mtclust.core import compiled
-
         found = TaskLabels.none(len(labels), n_clusters, self.n_features)
         for begin, end, block in self.blocks(task):
-            compiled.move_sums(block, found.labels[begin:end], labels[begin:end], found.sums)
+            core.compiled.move_sums(block, found.labels[begin:end], labels[begin:end], found.sums)
         return replace(found, labels=labels, counts=np.bincount(labels, minlength=n_clusters))
 
     def best_labels(self, data: Data, W: Array) -> list[TaskLabels]:
