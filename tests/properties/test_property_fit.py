@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from hypothesis import assume
 from hypothesis import strategies as st
 from property_cases import holds
-from property_problems import no_variation, objective_and_scores, problems
+from property_problems import Problem, no_variation, objective_and_scores, problems, rows_of
 from threadpoolctl import threadpool_limits
 
 from mtclust.core.labels import parse_sizes
@@ -83,6 +83,17 @@ def test_objective_and_scores_of_the_labels_depend_on_nothing_but_the_data(probl
         X = X + np.abs(X).max() * rng.normal(size=(tasks.max() + 1, X.shape[1]))[tasks]
     value, expected = objective_and_scores(problem, model, X, tasks, labels)
     assert_objective_and_scores(problem, model, scores, value, expected)
+
+
+def test_one_row_far_from_all_others_in_small_units_is_no_lack_of_variation():
+    """The definition that fits are compared with depends on no units either."""
+    X, tasks = rows_of("heavy tails", (1, 1, 3, 12), 4, 5)
+    problem = Problem(X, tasks, "DMTRC", "rbf", "dual", 2, "balanced", 1e-4, True, 5)
+    model = problem.fit()
+    for unit in (1e-3, 1.0, 1e3):
+        assert not no_variation(problem.changed(X=unit * X))
+        value, scores = objective_and_scores(problem, model, unit * X)
+        assert_objective_and_scores(problem, model, model.decision_function(X, tasks=tasks), value, scores)
 
 
 @holds("exact change of data", problem=problems(), exponent=st.integers(-20, 20))
