@@ -17,7 +17,7 @@ OLD, NEW = TASKS < 3, TASKS == 3
 
 @pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_a_new_task_gets_labels_that_mean_what_they_mean_in_the_old_ones(method, kernel):
+def test_a_new_task_gets_labels_that_mean_what_they_mean_in_the_old_ones(method, kernel, monkeypatch):
     model = method(3, kernel=kernel, width=1.0, lambda1=0.02, random_state=0).fit(X[OLD], tasks=TASKS[OLD])
     before = model.labels_.copy()
     new = model.fit_task(X[NEW])
@@ -25,6 +25,8 @@ def test_a_new_task_gets_labels_that_mean_what_they_mean_in_the_old_ones(method,
     both = np.append(model.labels_, new.labels_)
     assert match_clusters(np.append(Y[OLD], Y[NEW]), both)[1] == 1
     np.testing.assert_array_equal(new.predict(X[NEW]), new.labels_)
+    monkeypatch.setattr("mtclust.core.model._BLOCK", 7)  # rows are scored in blocks
+    np.testing.assert_array_equal(new.predict(X[NEW][::-1]), new.labels_[::-1])
     np.testing.assert_array_equal(model.labels_, before)
     if method is DMTRC:
         assert new.task_covariance_.shape == (4, 4)

@@ -118,6 +118,7 @@ def centred_kernel(problem, X, tasks):
         distances = cdist(rows.astype(float), rows.astype(float))
         pairs = tasks[:, None] == tasks
         sigma = WIDTH * distances[pairs].sum() / max(pairs.sum() - len(X), 1)
+        sigma = sigma or WIDTH * distances.sum() / (len(X) * (len(X) - 1))  # the rows of no task differ
         K = np.exp(-0.5 * (distances / sigma) ** 2) if sigma > 0 else np.ones_like(distances)
         if problem.fit_intercept:
             one = tasks[:, None] == tasks

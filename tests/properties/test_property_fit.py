@@ -5,6 +5,8 @@ features, on units, rotation or the kind of container is the objective and the s
 arithmetic is the same bit for bit, the labels are the same as well.
 """
 
+from itertools import product
+
 import numpy as np
 import scipy.sparse as sp
 from hypothesis import assume
@@ -117,6 +119,19 @@ def _partition(labels):
     """Clusters numbered as they first appear: ids follow the order of the input."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
+
+
+def test_units_change_no_bit_where_only_tasks_differ():
+    X, tasks = np.repeat([[1.5, -0.7], [1.3, 0.2]], [5, 4], axis=0), np.repeat([0, 1], [5, 4])
+    for method, form in product(("DMTRC", "DMTFC", "DSTC"), ("dual", "primal")):
+        problem = Problem(X, tasks, method, "rbf", form, 2, "balanced", 1e-4, False, 0)
+        model, other = problem.fit(), problem.fit(8.0 * X)
+        assert other.objective_ == model.objective_
+        np.testing.assert_array_equal(other.labels_, model.labels_)
+        if method != "DMTFC":
+            assert_objective_and_scores(
+                problem, model, model.decision_function(X, tasks=tasks), *objective_and_scores(problem, model)
+            )
 
 
 @holds("container", problem=problems(), layout=st.sampled_from(["fortran", "strided", "read-only", "sparse"]))
