@@ -2,7 +2,7 @@
 
 In the own frame rows and features are centred within each task, so that a shift of a whole task changes nothing; in the
 common frame they are centred over all rows, and the tasks' levels tell which clusters a task lacks. RBF kernels have
-the width w · (mean distance between two rows of one task, or any two where those of no task differ). Small sparse
+the width w · (mean distance of two rows of a task; of any two, or from 0, where no others differ). Small sparse
 tables are treated as dense ones; large ones (more than ``LARGEST_DENSE`` cells) are not centred for distances.
 """
 
@@ -145,7 +145,7 @@ class View:
 
     @cached_property
     def _distances(self) -> tuple[Array, float]:
-        """Squared distances, and the mean distance between two rows of one task, or any two (1 where all are equal)."""
+        """Squared distances, and the mean one of two rows of a task, or of any two, or from 0 where all are equal."""
         rows = self.centred_rows[0] if self.columns is None else self.centred_rows[0][:, self.columns]
         squared, level = require_finite(squared_distances(rows, rows)), float(row_norms(rows, squared=True).mean())
         for offsets in (self.offsets, self.offsets[[0, -1]]):  # of any two where those of no task differ
@@ -154,4 +154,4 @@ class View:
             unit = total / max(int(sizes @ (sizes - 1)), 1)
             if not is_rounding(unit**2, level):  # distances whose squares have no digits left count as none
                 return squared, unit
-        return squared, 1.0
+        return squared, 1.0 if is_rounding(level, 0.0) else float(np.sqrt(level))
