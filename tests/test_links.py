@@ -122,6 +122,16 @@ def test_clusters_of_linked_rows_are_the_best_of_all(seed):
     assert allowed(np.where(found < 0, 0, found))
 
 
+@pytest.mark.parametrize("sizes", [[[8, 16]], [[16, 8]]])
+def test_links_that_move_most_linked_rows_leave_sizes_to_their_clusters(sizes):
+    """Two rows join one that is far away in the other cluster; a table of sizes says which cluster is which."""
+    x = np.concatenate([np.random.default_rng(0).normal(center, 0.3, n) for center, n in ((0, 8), (5, 16))])
+    x[[0, 1, 8]] = 2.2, 2.2, 9.0
+    model = DSTC(2, kernel="linear", sizes=sizes, **QUICK).fit(x[:, None], must_link=[(0, 8), (1, 8)])
+    assert len(set(model.labels_[[0, 1, 8]])) == 1
+    assert model.cluster_sizes_.tolist() == sizes
+
+
 def test_a_cluster_that_a_task_lacks_is_taken_only_where_a_pair_asks_for_it():
     scores = np.array([[0.2, 0.1, -np.inf], [0.0, 0.3, 0.5], [0.0, 0.0, 0.9]])
     known = np.array([-1, -1, 2])

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
+import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.metrics import match_clusters, nmi
 from tests.conftest import gaussian_tasks
@@ -16,7 +17,7 @@ OLD, NEW = TASKS < 3, TASKS == 3
 
 @pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_a_new_task_gets_labels_that_mean_what_they_mean_in_the_old_ones(method, kernel):
+def test_a_new_task_gets_labels_that_mean_what_they_mean_in_the_old_ones(method, kernel, monkeypatch):
     model = method(3, kernel=kernel, width=1.0, lambda1=0.02, random_state=0).fit(X[OLD], tasks=TASKS[OLD])
     before = model.labels_.copy()
     new = model.fit_task(X[NEW])
@@ -24,6 +25,8 @@ def test_a_new_task_gets_labels_that_mean_what_they_mean_in_the_old_ones(method,
     both = np.append(model.labels_, new.labels_)
     assert match_clusters(np.append(Y[OLD], Y[NEW]), both)[1] == 1
     np.testing.assert_array_equal(new.predict(X[NEW]), new.labels_)
+    monkeypatch.setattr("mtclust.core.model._BLOCK", 7)  # rows are scored in blocks
+    np.testing.assert_array_equal(new.predict(X[NEW][::-1]), new.labels_[::-1])
     np.testing.assert_array_equal(model.labels_, before)
     if method is DMTRC:
         assert new.task_covariance_.shape == (4, 4)
@@ -131,3 +134,23 @@ def test_rows_under_a_mask_are_no_rows_of_a_new_task():
     for act in (model.fit_task, model.fit_task(X[NEW]).predict):
         with pytest.raises(ValueError, match="X is a masked array with masked values"):
             act(masked)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_cluster_that_no_task_has_is_predicted_for_none_unless_sizes_ask_for_it(kernel, tmp_path):
+    """Four clusters of rows with three values, in a common frame: one is left without rows."""
+    rows, tasks = np.repeat([[-1.0], [0.0], [1.0]], 10, axis=0), np.arange(30) % 2
+    model = DMTRC(4, kernel=kernel, center="all", random_state=0).fit(rows, tasks=tasks)
+    lacks = model.cluster_sizes_.sum(axis=0) == 0
+    assert lacks.tolist() == [False, False, False, True]
+    model.save(tmp_path / "model")
+    for same in (model, mtclust.load(tmp_path / "model")):
+        between = np.linspace(-2, 2, 80)[:, None]
+        for other in (same.fit_task(rows[::-1]), same):
+            given = {"tasks": np.arange(80) % 2} if other is same else {}
+            np.testing.assert_array_equal(other.decision_function(between, **given)[:, lacks], -np.inf)
+            assert set(other.predict(between, **given)) <= {0, 1, 2}
+            assert not other.predict_proba(between, **given)[:, lacks].any()
+        sizes = same.fit_task(rows[:8], sizes=[[2, 2, 0, 4]])
+        assert np.bincount(sizes.labels_).tolist() == [2, 2, 0, 4]
+        assert np.isfinite(sizes.decision_function(between)).all(axis=0).tolist() == [True, True, False, True]

@@ -212,7 +212,7 @@ def test_clusters_that_a_task_does_not_have_are_those_of_its_bounds(tmp_path):
     ("name", "array", "change", "words"),
     [
         ("kernel", "kept.bounds.lower", lambda lower: lower + 99, "lower bounds above the upper ones"),
-        ("common frame", "kept.model.present", np.zeros_like, "one model for all tasks lacks clusters"),
+        ("common frame", "kept.model.present", np.zeros_like, "do not have the clusters of their one model"),
         ("features", "kept.counts", lambda counts: counts + 1, "sizes of its clusters are not those of its tasks"),
         ("features", "kept.moments.sizes", lambda sizes: sizes + 1, "sizes of its clusters are not those of its tasks"),
         ("kernel", "kept.offsets", lambda offsets: offsets + 1, "its rows are not those of 3 tasks"),

@@ -118,13 +118,16 @@ def centred_kernel(problem, X, tasks):
         distances = cdist(rows.astype(float), rows.astype(float))
         pairs = tasks[:, None] == tasks
         sigma = WIDTH * distances[pairs].sum() / max(pairs.sum() - len(X), 1)
+        sigma = sigma or WIDTH * distances.sum() / (len(X) * (len(X) - 1))  # the rows of no task differ
         K = np.exp(-0.5 * (distances / sigma) ** 2) if sigma > 0 else np.ones_like(distances)
         if problem.fit_intercept:
             one = tasks[:, None] == tasks
             H = np.eye(len(X)) - one / one.sum(axis=1, keepdims=True)
             K = H @ K @ H
+    # against the level before anything was centred, which an RBF kernel has in no units
+    raw = float(np.mean(np.sum(X.astype(float) ** 2, axis=1))) if problem.kernel == "linear" else 1.0
     level = K.diagonal().mean()
-    return K / level if level > 1e-13 * max(1.0, float(np.mean(np.sum(rows**2, axis=1)))) else np.zeros_like(K)
+    return K / level if level > 1e-13 * raw else np.zeros_like(K)
 
 
 def objective_and_scores(problem, model, X=None, tasks=None, labels=None):

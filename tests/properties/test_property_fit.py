@@ -5,12 +5,14 @@ features, on units, rotation or the kind of container is the objective and the s
 arithmetic is the same bit for bit, the labels are the same as well.
 """
 
+from itertools import product
+
 import numpy as np
 import scipy.sparse as sp
 from hypothesis import assume
 from hypothesis import strategies as st
 from property_cases import holds
-from property_problems import no_variation, objective_and_scores, problems
+from property_problems import Problem, no_variation, objective_and_scores, problems, rows_of
 from threadpoolctl import threadpool_limits
 
 from mtclust.core.labels import parse_sizes
@@ -85,6 +87,17 @@ def test_objective_and_scores_of_the_labels_depend_on_nothing_but_the_data(probl
     assert_objective_and_scores(problem, model, scores, value, expected)
 
 
+def test_one_row_far_from_all_others_in_small_units_is_no_lack_of_variation():
+    """The definition that fits are compared with depends on no units either."""
+    X, tasks = rows_of("heavy tails", (1, 1, 3, 12), 4, 5)
+    problem = Problem(X, tasks, "DMTRC", "rbf", "dual", 2, "balanced", 1e-4, True, 5)
+    model = problem.fit()
+    for unit in (1e-3, 1.0, 1e3):
+        assert not no_variation(problem.changed(X=unit * X))
+        value, scores = objective_and_scores(problem, model, unit * X)
+        assert_objective_and_scores(problem, model, model.decision_function(X, tasks=tasks), value, scores)
+
+
 @holds("exact change of data", problem=problems(), exponent=st.integers(-20, 20))
 def test_units_mixing_of_tasks_and_their_names_change_no_bit(problem, exponent):
     model = problem.fit()
@@ -106,6 +119,21 @@ def _partition(labels):
     """Clusters numbered as they first appear: ids follow the order of the input."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
+
+
+def test_units_change_no_bit_where_only_tasks_differ_or_no_row_does():
+    tasks, rng = np.repeat([0, 1], [5, 4]), np.random.default_rng(0)
+    apart = np.repeat([[1.5, -0.7], [1.3, 0.2]], [5, 4], axis=0)
+    equal = [np.tile(10 * rng.normal(size=5), (9, 1)) for _ in range(5)]  # distances are rounding
+    for X, method, form in product([apart, *equal], ("DMTRC", "DMTFC", "DSTC"), ("dual", "primal")):
+        problem = Problem(X, tasks, method, "rbf", form, 2, "balanced", 1e-4, False, 0)
+        model, other = problem.fit(), problem.fit(8.0 * X)
+        assert other.objective_ == model.objective_
+        np.testing.assert_array_equal(other.labels_, model.labels_)
+        if X is apart and method != "DMTFC":
+            assert_objective_and_scores(
+                problem, model, model.decision_function(X, tasks=tasks), *objective_and_scores(problem, model)
+            )
 
 
 @holds("container", problem=problems(), layout=st.sampled_from(["fortran", "strided", "read-only", "sparse"]))

@@ -2,8 +2,8 @@
 
 In the own frame rows and features are centred within each task, so that a shift of a whole task changes nothing; in the
 common frame they are centred over all rows, and the tasks' levels tell which clusters a task lacks. RBF kernels have
-the width w · (mean distance between two rows of one task). Small sparse tables are treated as dense ones; large ones
-(more than ``LARGEST_DENSE`` cells) are not centred before distances are taken of them.
+the width w · (mean distance of two rows of a task; of any two, or from 0, where no others differ). Small sparse
+tables are treated as dense ones; large ones (more than ``LARGEST_DENSE`` cells) are not centred for distances.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.extmath import row_norms
 
 from mtclust.core import Array, Integers
 from mtclust.core.kernels import (
@@ -21,6 +22,7 @@ from mtclust.core.kernels import (
     Kernel,
     centre_kernel,
     is_rounding,
+    linear,
     rbf_from_distances,
     require_finite,
     squared_distances,
@@ -74,9 +76,7 @@ def in_many_directions(rows: Any, offsets: Integers) -> bool:
     """
     if rows.shape[1] <= MANY_DIRECTIONS:
         return False
-    K = rows @ rows.T
-    K = K.toarray() if sp.issparse(K) else K
-    K = centre_kernel(K, offsets, centre=True).matrix
+    K = centre_kernel(linear(rows, rows), offsets, centre=True).matrix
     return bool(np.trace(K) ** 2 > MANY_DIRECTIONS * np.sum(K**2))
 
 
@@ -145,13 +145,13 @@ class View:
 
     @cached_property
     def _distances(self) -> tuple[Array, float]:
-        """Squared distances, and the mean distance between two rows of one task (1 where all are equal)."""
-        rows, total, pairs = self.centred_rows[0], 0.0, 0
-        rows = rows if self.columns is None else rows[:, self.columns]
-        squared = require_finite(squared_distances(rows, rows))
-        for a, b in zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist()):
-            total += float(np.sqrt(squared[a:b, a:b]).sum())
-            pairs += (b - a) * (b - a - 1)
-        # distances whose squares have no digits left count as none
-        unit = total / max(pairs, 1)
-        return squared, 1.0 if is_rounding(unit**2, 0.0) else unit
+        """Squared distances, and the mean one of two rows of a task, or of any two, or from 0 where all are equal."""
+        rows = self.centred_rows[0] if self.columns is None else self.centred_rows[0][:, self.columns]
+        squared, level = require_finite(squared_distances(rows, rows)), float(row_norms(rows, squared=True).mean())
+        for offsets in (self.offsets, self.offsets[[0, -1]]):  # of any two where those of no task differ
+            sizes, ends = np.diff(offsets), offsets.tolist()
+            total = sum(float(np.sqrt(squared[a:b, a:b]).sum()) for a, b in zip(ends[:-1], ends[1:]))
+            unit = total / max(int(sizes @ (sizes - 1)), 1)
+            if not is_rounding(unit**2, level):  # distances whose squares have no digits left count as none
+                return squared, unit
+        return squared, 1.0 if is_rounding(level, 0.0) else float(np.sqrt(level))

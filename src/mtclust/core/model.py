@@ -95,7 +95,7 @@ class DecisionModel:
             self,
             coefficients=np.repeat(self.coefficients, n_tasks, axis=0),
             intercept=np.repeat(self.intercept, n_tasks, axis=0),
-            present=np.ones((n_tasks, self.intercept.shape[1]), dtype=bool),
+            present=np.repeat(self.present, n_tasks, axis=0),
             centres=None if self.centres is None else np.repeat(self.centres[:1], n_tasks, axis=0),
         )
         return model if moves is None else model.moved(moves)

@@ -418,7 +418,7 @@ class MultitaskClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         sizes : optional
             Cluster sizes of the new task, as in the constructor; a table has the shape (1, C) or (1, C, 2). By
             default ``self.sizes``, or balanced with l = 0.1 where that is a table of the fitted tasks. The new task
-            has all C = ``n_clusters_`` clusters; a table with zeros leaves some out.
+            has all C clusters but those that a table leaves out, or that no task has in a common frame ("auto").
 
         Returns
         -------

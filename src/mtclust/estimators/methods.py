@@ -42,9 +42,9 @@ class DMTRC(MultitaskClusterer):
     center : {"auto", "task", "all", "aligned"}, default="auto"
         Where the origin lies. "task" centres rows and features within each task: a shift of a whole task changes
         nothing, and every task has all its clusters; one that is left without rows there has score −∞. "all" centres
-        over all rows: the levels of the tasks count, one model serves all of them, and a task may lack clusters.
-        "aligned" does the same after every task was moved by an offset of its own, found together with the clusters:
-        tasks that are shifted and hold other shares of them.
+        over all rows: the levels of the tasks count, one model serves all of them, and a task may lack clusters; one
+        that all tasks lack has score −∞. "aligned" does the same after every task was moved by an offset of its own,
+        found together with the clusters: tasks that are shifted and hold other shares of them.
         "auto" takes the frame in which the rows, with their labels, are described most shortly
         (:mod:`mtclust.choose.frames`).
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"

@@ -247,12 +247,12 @@ def cluster_task(model: MultitaskClusterer, X: Any, sizes: Any) -> NewTask:
     sizes_open = isinstance(sizes, str) and sizes == "auto"  # then random_state has no effect, as in fit
     bounds = parse_sizes(sizes, [n], C)
     if isinstance(kept, CommonKept):
-        decision = replace(kept.model_of_new_task(given), temperature=temperature)
+        present = kept.model.present if sizes_open else bounds.present
+        decision = replace(kept.model_of_new_task(given), temperature=temperature, present=present)
         scores = decision.scores(given, np.zeros(n, dtype=np.int64))
         labels = scores.argmax(axis=1)
         if not sizes_open:
-            labels = assign(-scores, bounds.lower[0], bounds.upper[0])
-            decision = replace(decision, present=bounds.present)
+            labels = assign(np.where(present, -scores, 0.0), bounds.lower[0], bounds.upper[0])
         coupled = COUPLINGS[params.method_of(m + 1)].couples_labels
         covariance, row = (np.full((m + 1, m + 1), 1.0 / (m + 1)), np.ones(m + 1)) if coupled else (None, None)
         return NewTask(labels, covariance, row, float("nan"), decision, reader)

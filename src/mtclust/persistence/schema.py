@@ -227,8 +227,8 @@ def _check_kept(model: Any, sizes: Sizes) -> None:
     """What new tasks are clustered with: rows as often as they counted in ``fit``, so that its sizes are its own."""
     kept, decision = model._kept, model._model
     if type(kept) is CommonKept:
-        if not (kept.model.present.all() and decision.present.all()):
-            raise ValueError("its one model for all tasks lacks clusters")
+        if not kept.model.present.any() or np.any(kept.model.present != decision.present):
+            raise ValueError("its tasks do not have the clusters of their one model")
         if (kept.moves is None) != (kept.means is None):
             raise ValueError("its tasks are aligned by half of what that takes")
         return
