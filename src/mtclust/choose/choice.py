@@ -223,7 +223,7 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     if not free:
         frame = "task"
     elif len(question.frames) > 1:
-        length = frames.lengths(*frames.directions(X, numbers, C, information(X)), numbers, labels, C)
+        length = frames.lengths(*frames.directions(X, numbers, information(X)), numbers, labels, C)
         frame = min(question.frames, key=lambda name: round(length[name], 6))
     if frame == "aligned":
         moves = frames.moves_of_tasks(question.view.as_one_task().centred_rows[0], numbers, labels, C)
