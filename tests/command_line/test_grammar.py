@@ -220,8 +220,7 @@ def test_a_number_of_clusters_warns_of_its_doubts_only(choice, message, recwarn)
     ("together", "learns", "said"),
     [
         (1.2, True, "score higher than those of every task alone (+0.20)"),
-        (0.9, True, "score hardly lower than those of every task alone (−0.10)"),
-        (-0.5, False, "score clearly lower than those of every task alone (−1.50)"),
+        (-0.5, False, "score lower than those of every task alone (−1.50)"),
     ],
 )
 def test_whether_tasks_are_coupled_is_said_with_the_lead(together, learns, said):

@@ -50,8 +50,6 @@ from mtclust.util.messages import phase
 
 #: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and for J with the others
 RIDGE, NARROW_RIDGE = 0.125, 2.0**-8
-#: labels of every task alone are taken only where their score leads by more than this
-CLEAR_LEAD = 1.0
 #: what known rows and pairs weigh beside the terms of the score
 _HINTS = 5.0
 
@@ -166,9 +164,7 @@ class Choice:
         if not others:
             return f"{best.name} is the only candidate"
         lead = f"{others[0].score - best.score:+z.2f}".replace("-", "−")
-        rest = " but for tasks clustered apart, whose lead is small" if others[0].score > best.score else ""
-        highest = f"{best.name} has the highest score of {len(self.tried)} candidates"
-        return f"{highest}{rest} (next: {others[0].name}, {lead})"
+        return f"{best.name} has the highest score of {len(self.tried)} candidates (next: {others[0].name}, {lead})"
 
 
 def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: float = 1.0) -> tuple[Array, float]:
@@ -212,10 +208,8 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     one_number = np.ptp(question.clusters) == 0
     open_to_both = question.coupling_open and one_number
     first = {tried.frame == "alone": k for k, (tried, _) in reversed(list(enumerate(ranked)))}
-    together, best_alone = first.get(False, 0), ranked[first[True]][1] if True in first else None
-    lead = ranked[first.get(True, 0)][0].score - ranked[together][0].score
-    if one_number and lead <= CLEAR_LEAD:
-        ranked.insert(0, ranked.pop(together))
+    best_alone = ranked[first[True]][1] if True in first else None
+    lead = ranked[first.get(True, 0)][0].score - ranked[first.get(False, 0)][0].score
     best, labels = ranked[0]
     # the frame of the shortest description of the rows with these labels
     free = len(question.clusters) > 1 and one_number and best.frame != "alone"
