@@ -161,7 +161,7 @@ def test_names_follow_all_tasks_and_depart_from_them_where_more_rows_of_a_task_s
     assert ids_after_known(labels, as_often, offsets, bounds).tolist() == [[1, 0], [1, 0]]
     twice = np.array([1, 1, 0, 0, 0, 0, 1, 1])
     assert ids_after_known(labels, twice, offsets, bounds).tolist() == [[1, 0], [0, 1]]
-    assert Hints(twice).agreement(labels, 2) == pytest.approx(0.5 * 8 / 68)  # eight rows weigh 8/(8 + 60)
+    assert Hints(twice).agreement(labels, 2) == 4 / 2  # four of eight rows, of two clusters
 
 
 def test_sizes_that_were_left_open_make_room_for_known_rows():

@@ -50,8 +50,6 @@ from mtclust.util.messages import phase
 
 #: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and for J with the others
 RIDGE, NARROW_RIDGE = 0.125, 2.0**-8
-#: what known rows and pairs weigh beside the terms of the score
-_HINTS = 5.0
 
 
 @dataclass(frozen=True)
@@ -297,7 +295,7 @@ def _judged(question: Question, judge: Judge, found: Sequence[Candidate]) -> lis
         first.setdefault(own.labels.tobytes(), own)
     labels = np.stack([own.labels for own in first.values()])
     score, terms = judge.of(labels)
-    score = score + _HINTS * np.array([question.hints.agreement(own, question.n_clusters) for own in labels])
+    score = score + [question.hints.agreement(own, question.n_clusters) for own in labels]
     tried = [
         Tried(own.method + IN_FRAME[own.frame], float(score[k]), float(terms["separation"][k]), own.frame)
         for k, own in enumerate(first.values())
