@@ -33,7 +33,6 @@ from mtclust.core.criterion import CRITERIA
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import KERNELS, eigen_features
 from mtclust.core.labels import (
-    LEAST_ROWS,
     SizeBounds,
     counts_by_task,
     free_bounds,
@@ -176,8 +175,8 @@ def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: floa
 
 
 def bounds_of_labels(sizes: NDArray[np.int64], counts: NDArray[np.int64], clusters: NDArray[np.int64]) -> SizeBounds:
-    """No cluster that a task has loses its last row; one that it lacks may only come where rows are too few to tell."""
-    few = (sizes < LEAST_ROWS * clusters)[:, None] & (np.ptp(clusters) == 0)
+    """No cluster that a task has loses its last row; one that it lacks may only come where rows are too few."""
+    few = (sizes < clusters)[:, None] & (np.ptp(clusters) == 0)
     return SizeBounds((counts > 0).astype(np.int64), np.where((counts > 0) | few, sizes[:, None], 0))
 
 
