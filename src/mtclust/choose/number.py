@@ -11,8 +11,8 @@ answers all three questions:
 - *How many?* The C with the largest g(C) − COST·√max g·C: a further cluster has to explain clearly more than it would
   without clusters. Rows are seen around the mean of all and around the means of their tasks; the larger gap counts.
 - *Is that certain?* The same is asked of half-samples. The number that all rows and half-samples choose most often is
-  taken; where no more than half agree, or where the silhouette of the same k-means clusters is largest for another number, the
-  data do not decide.
+  taken; where half agree or fewer, or where the silhouette of the same k-means clusters is largest for another number,
+  the data do not decide.
 - *Is there anything?* The largest g(C) has to exceed its spread over rows without clusters by far.
 
 Rows without clusters have the shifts between tasks as well: these count for nothing. Nothing depends on
