@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from mtclust.core.labels import (
-    LEAST_ROWS,
     SizeBounds,
     balance_bounds,
     code_scale,
@@ -170,9 +169,9 @@ def test_codes_of_one_cluster_are_ones():
     assert code_scale(3) == (1.5, 0.5)
 
 
-def test_neutral_bounds_keep_a_few_rows_of_every_cluster_that_a_task_has():
+def test_neutral_bounds_keep_a_row_of_every_cluster_that_a_task_has():
     bounds = neutral_bounds(np.array([100, 5, 9]), np.array([3, 3, 2]))
-    assert bounds.lower.tolist() == [[LEAST_ROWS] * 3, [1, 1, 1], [LEAST_ROWS, LEAST_ROWS, 0]]
+    assert bounds.lower.tolist() == [[1, 1, 1], [1, 1, 1], [1, 1, 0]]
     assert bounds.upper.tolist() == [[100] * 3, [5] * 3, [9, 9, 0]]
     assert bounds.movable
     assert not neutral_bounds(np.array([10, 10]), np.array([2, 2])).movable

@@ -16,12 +16,12 @@ from tools.walk import calls_of, tasks_of, walked
 ROOT = Path(mtclust.__file__).parent
 FILES = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 LIMITS = {
-    "lines": 16_444,
+    "lines": 16_427,
     "files": 82,
     "modules at the root": 8,
     "modules below 45 lines": 1,
-    "numeric constants": 154,
-    "numeric constants in files of a default fit": 70,
+    "numeric constants": 146,
+    "numeric constants in files of a default fit": 65,
     "files of a small dense fit": 28,
     "functions of a small dense fit": 220,
     "calls of a small dense fit": 2_804,  # 2 796 with the newest dependencies

@@ -135,7 +135,7 @@ def test_good_clusters_of_related_tasks_need_no_caution(fitted):
     assert titles(fitted[0]) == set()
 
 
-def test_unrelated_tasks_are_said_to_be_clustered_apart(monkeypatch):
+def test_unrelated_tasks_are_said_to_be_clustered_apart():
     """Every task has clusters of its own and a weaker contrast in common."""
     rng = np.random.default_rng(0)
     X, tasks = 0.3 * rng.normal(size=(400, 5)), np.repeat(np.arange(4), 100)
@@ -143,7 +143,6 @@ def test_unrelated_tasks_are_said_to_be_clustered_apart(monkeypatch):
         own, common = (rng.permutation(np.arange(100) % 2) * 2 - 1 for _ in range(2))
         X[tasks == task, 0] += 0.95 * common
         X[tasks == task, 1 + task] += own
-    monkeypatch.setattr("mtclust.choose.choice.CLEAR_LEAD", 0.0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = DMTRC(2, kernel="linear", center="task", random_state=0).fit(X, tasks=tasks)

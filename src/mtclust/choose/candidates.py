@@ -79,7 +79,7 @@ def propose(
                 by_name[name][rows] = ALONE[name](X[rows], few)
         found += [Candidate(name, "alone", matched(X, tasks, labels, clusters)) for name, labels in by_name.items()]
     if "aligned" in wanted:
-        Y, E = frames.directions(X, tasks, C, said)
+        Y, E = frames.directions(X, tasks, said)
         labels_of = {(method, frame): labels for method, frame, labels in found}
         labels = frames.described(Y, E, tasks, [labels_of[start] for start in _STARTS_OF_EM], C)
         X = X - frames.moves_of_tasks(X, tasks, labels, C)[tasks]
@@ -90,7 +90,7 @@ def propose(
 def pooled(X: Array, n_clusters: int, said: Array, frame: str | None) -> list[Candidate]:
     """Labels of rows that are all of one task; ``said`` is the :func:`information` of their columns."""
     C = min(n_clusters, len(X))
-    Y, E = frames.directions(X, np.zeros(len(X), dtype=np.int64), C, said)
+    Y, E = frames.directions(X, np.zeros(len(X), dtype=np.int64), said)
     start = k_means(Y, C, 1)
     return [
         Candidate("k-means", frame, k_means(X, C)),

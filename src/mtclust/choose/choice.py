@@ -33,7 +33,6 @@ from mtclust.core.criterion import CRITERIA
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import KERNELS, eigen_features
 from mtclust.core.labels import (
-    LEAST_ROWS,
     SizeBounds,
     counts_by_task,
     free_bounds,
@@ -50,10 +49,6 @@ from mtclust.util.messages import phase
 
 #: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and for J with the others
 RIDGE, NARROW_RIDGE = 0.125, 2.0**-8
-#: labels of every task alone are taken only where their score leads by more than this
-CLEAR_LEAD = 1.0
-#: what known rows and pairs weigh beside the terms of the score
-_HINTS = 5.0
 
 
 @dataclass(frozen=True)
@@ -166,9 +161,7 @@ class Choice:
         if not others:
             return f"{best.name} is the only candidate"
         lead = f"{others[0].score - best.score:+z.2f}".replace("-", "−")
-        rest = " but for tasks clustered apart, whose lead is small" if others[0].score > best.score else ""
-        highest = f"{best.name} has the highest score of {len(self.tried)} candidates"
-        return f"{highest}{rest} (next: {others[0].name}, {lead})"
+        return f"{best.name} has the highest score of {len(self.tried)} candidates (next: {others[0].name}, {lead})"
 
 
 def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: float = 1.0) -> tuple[Array, float]:
@@ -182,8 +175,8 @@ def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: floa
 
 
 def bounds_of_labels(sizes: NDArray[np.int64], counts: NDArray[np.int64], clusters: NDArray[np.int64]) -> SizeBounds:
-    """No cluster that a task has loses its last row; one that it lacks may only come where rows are too few to tell."""
-    few = (sizes < LEAST_ROWS * clusters)[:, None] & (np.ptp(clusters) == 0)
+    """No cluster that a task has loses its last row; one that it lacks may only come where rows are too few."""
+    few = (sizes < clusters)[:, None] & (np.ptp(clusters) == 0)
     return SizeBounds((counts > 0).astype(np.int64), np.where((counts > 0) | few, sizes[:, None], 0))
 
 
@@ -212,10 +205,8 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     one_number = np.ptp(question.clusters) == 0
     open_to_both = question.coupling_open and one_number
     first = {tried.frame == "alone": k for k, (tried, _) in reversed(list(enumerate(ranked)))}
-    together, best_alone = first.get(False, 0), ranked[first[True]][1] if True in first else None
-    lead = ranked[first.get(True, 0)][0].score - ranked[together][0].score
-    if one_number and lead <= CLEAR_LEAD:
-        ranked.insert(0, ranked.pop(together))
+    best_alone = ranked[first[True]][1] if True in first else None
+    lead = ranked[first.get(True, 0)][0].score - ranked[first.get(False, 0)][0].score
     best, labels = ranked[0]
     # the frame of the shortest description of the rows with these labels
     free = len(question.clusters) > 1 and one_number and best.frame != "alone"
@@ -223,7 +214,7 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     if not free:
         frame = "task"
     elif len(question.frames) > 1:
-        length = frames.lengths(*frames.directions(X, numbers, C, information(X)), numbers, labels, C)
+        length = frames.lengths(*frames.directions(X, numbers, information(X)), numbers, labels, C)
         frame = min(question.frames, key=lambda name: round(length[name], 6))
     if frame == "aligned":
         moves = frames.moves_of_tasks(question.view.as_one_task().centred_rows[0], numbers, labels, C)
@@ -303,7 +294,7 @@ def _judged(question: Question, judge: Judge, found: Sequence[Candidate]) -> lis
         first.setdefault(own.labels.tobytes(), own)
     labels = np.stack([own.labels for own in first.values()])
     score, terms = judge.of(labels)
-    score = score + _HINTS * np.array([question.hints.agreement(own, question.n_clusters) for own in labels])
+    score = score + [question.hints.agreement(own, question.n_clusters) for own in labels]
     tried = [
         Tried(own.method + IN_FRAME[own.frame], float(score[k]), float(terms["separation"][k]), own.frame)
         for k, own in enumerate(first.values())

@@ -47,7 +47,7 @@ def decide_coupling(
     labels = None
     if lead is not None:
         kept = outcome.problem.coupling.learns
-        than = "higher than" if lead <= 0 else "hardly lower than" if kept else "clearly lower than"
+        than = "higher than" if kept else "lower than"
         reason = f"labels found in all tasks together score {than} those of every task alone ({-lead:+z.2f})"
         reason = reason.replace("-", "−")
     else:

@@ -30,8 +30,8 @@ from mtclust.core.criterion import indicators
 #: of every task, common to all tasks, or common to all after each was moved by an offset of its own
 Frame = Literal["task", "all", "aligned"]
 
-#: leading directions at most, and rows of every cluster that one direction needs
-DIRECTIONS, ROWS_PER_DIRECTION = 10, 3
+#: leading directions at most
+DIRECTIONS = 10
 #: variance added to every direction, relative to their mean
 _SMALLEST_VARIANCE = 1e-3
 #: rows of a cluster that are added to every task before its shares are taken
@@ -44,7 +44,7 @@ def around_means(X: Array, tasks: Labels) -> Array:
     return np.asarray(X - (z.T @ X / z.sum(axis=0)[:, None])[tasks])
 
 
-def directions(X: Array, tasks: Labels, n_clusters: int, said: Array) -> tuple[Array, Array]:
+def directions(X: Array, tasks: Labels, said: Array) -> tuple[Array, Array]:
     """Rows in the leading directions within tasks, in units of their spread there, and the covariance E of the errors.
 
     ``said`` is how much the values of every column say (:func:`mtclust.core.order.information`). Shifts of tasks are
@@ -58,7 +58,7 @@ def directions(X: Array, tasks: Labels, n_clusters: int, said: Array) -> tuple[A
         _, roots, transposed = np.linalg.svd(around, full_matrices=False)
         values, vectors = roots[::-1] ** 2, transposed.T[:, ::-1]
     differ = int(np.count_nonzero(values > 1e-6 * values[-1]))
-    r = max(1, min(DIRECTIONS, len(X) // (ROWS_PER_DIRECTION * n_clusters), differ))
+    r = max(1, min(DIRECTIONS, differ))
     V = vectors[:, ::-1][:, :r] / unit
     errors = around.var(axis=0) * (1.0 / said**2 - 1.0)
     return np.asarray((X - X.mean(axis=0)) @ V), np.asarray((V.T * errors) @ V)

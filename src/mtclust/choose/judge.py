@@ -122,7 +122,7 @@ class Judge:
 
     def __init__(self, X: Array, tasks: Labels, n_clusters: int, aligned: Array | None = None) -> None:
         self._tasks, self._n_clusters = tasks, n_clusters
-        self._Y, self._E = frames.directions(frames.normal_scores(X, tasks), tasks, n_clusters, information(X))
+        self._Y, self._E = frames.directions(frames.normal_scores(X, tasks), tasks, information(X))
         one = np.zeros(len(X), dtype=np.int64)
         within = Predictability(X, tasks)
         in_one = within if tasks.max() == 0 else Predictability(X if aligned is None else aligned, one)

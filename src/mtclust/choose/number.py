@@ -11,8 +11,8 @@ answers all three questions:
 - *How many?* The C with the largest g(C) − COST·√max g·C: a further cluster has to explain clearly more than it would
   without clusters. Rows are seen around the mean of all and around the means of their tasks; the larger gap counts.
 - *Is that certain?* The same is asked of half-samples. The number that all rows and half-samples choose most often is
-  taken; where too few agree, or where the silhouette of the same k-means clusters is largest for another number, the
-  data do not decide.
+  taken; where half agree or fewer, or where the silhouette of the same k-means clusters is largest for another number,
+  the data do not decide.
 - *Is there anything?* The largest g(C) has to exceed its spread over rows without clusters by far.
 
 Rows without clusters have the shifts between tasks as well: these count for nothing. Nothing depends on
@@ -60,9 +60,8 @@ CANDIDATES = range(2, 13)
 #: rows that the number is chosen on, of tasks with ``TASK_ROWS`` each at least: very many are not all looked at
 NUMBER_ROWS = 400
 #: what decides, set on the sets decided on (docs/choosing.md): the cost of a cluster in units of the root of
-#: the largest gap; votes of seven, of all rows and six half-samples, that have to agree; the largest gap in units of
-#: its spread over rows without clusters
-COST, AGREEING, CLEAR = 0.1, 5, 5.0
+#: the largest gap; the largest gap in units of its spread over rows without clusters
+COST, CLEAR = 0.1, 5.0
 _HALVES, _DRAWS = 6, 15
 #: the least spread of the gap that is believed
 _LEAST_SPREAD = 0.01
@@ -181,7 +180,7 @@ def in_words(
     """The choice, with what samples and the number of the largest silhouette say against it."""
     shown = {number}
     reason = f"{votes.get(number, 0)} of {sum(votes.values())} samples choose {number}"
-    if (not votes or votes.get(number, 0) >= AGREEING) and silhouette in (None, number):
+    if (not votes or 2 * votes.get(number, 0) > sum(votes.values())) and silhouette in (None, number):
         reason = f"{number} clusters " + (f"explain the most beyond chance; {reason}" if votes else "cannot be judged")
     else:
         shown |= {*votes, number if silhouette is None else silhouette}

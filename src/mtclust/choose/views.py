@@ -149,9 +149,11 @@ class View:
         rows = self.centred_rows[0] if self.columns is None else self.centred_rows[0][:, self.columns]
         squared, level = require_finite(squared_distances(rows, rows)), float(row_norms(rows, squared=True).mean())
         for offsets in (self.offsets, self.offsets[[0, -1]]):  # of any two where those of no task differ
-            sizes, ends = np.diff(offsets), offsets.tolist()
-            total = sum(float(np.sqrt(squared[a:b, a:b]).sum()) for a, b in zip(ends[:-1], ends[1:]))
-            unit = total / max(int(sizes @ (sizes - 1)), 1)
+            total, pairs = 0.0, 0
+            for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
+                total += float(np.sqrt(squared[a:b, a:b]).sum())
+                pairs += (b - a) * (b - a - 1)
+            unit = total / max(pairs, 1)
             if not is_rounding(unit**2, level):  # distances whose squares have no digits left count as none
                 return squared, unit
         return squared, 1.0 if is_rounding(level, 0.0) else float(np.sqrt(level))

@@ -19,9 +19,6 @@ from mtclust.core.labels import left_over
 from mtclust.core.matching import best_renaming, pair_counts
 from mtclust.core.tasks import plain_ids
 
-#: the share of known rows or of pairs that a candidate has right weighs n/(n + this) beside its score, for n of them
-_ENOUGH = 60.0
-
 
 def read_known(known: Any, n_rows: int) -> Labels | None:
     """One cluster id per row, −1 where it is unknown; None where none is known."""
@@ -142,17 +139,16 @@ class Hints:
         return Hints(known, links if links is not None and links.n_pairs else None)
 
     def agreement(self, labels: Labels, n_clusters: int) -> float:
-        """What hints say for labels: the share that they keep, best named, weighed by how many there are."""
+        """How many hints labels keep for every cluster: known rows, where clusters are best named, and pairs."""
         found = 0.0
         if self.known is not None:
             given = self.known >= 0
             mine, known = labels[given], self.known[given]
             new_ids = best_renaming(pair_counts(mine, known, n_clusters))
-            n = len(known)
-            found += n / (n + _ENOUGH) * float(np.mean(new_ids[mine] == known))
+            found += np.count_nonzero(new_ids[mine] == known)
         if self.links is not None:
-            found += self.links.n_pairs / (self.links.n_pairs + _ENOUGH) * self.links.kept(labels)
-        return found
+            found += self.links.n_pairs * self.links.kept(labels)
+        return found / n_clusters
 
 
 NO_HINTS = Hints()

@@ -21,8 +21,6 @@ from mtclust.core.kernels import ROUNDING
 
 #: l of ``sizes="auto"`` where J needs bounds: of 100 rows in two clusters each has 45 to 55
 AUTO_BALANCE = 0.1
-#: rows that every cluster of a task keeps under the size-neutral criterion
-LEAST_ROWS = 2
 
 
 def code_scale(n_clusters: int) -> tuple[float, float]:
@@ -144,15 +142,15 @@ class SizeBounds:
         return bool(np.all(counts >= self.lower[task]) and np.all(counts <= self.upper[task]))
 
 
-def free_bounds(sizes: Integers, present: NDArray[np.bool_], least: int = 1) -> SizeBounds:
-    """No bound but that every cluster that a task has keeps ``least`` rows, or what the task has for each."""
-    kept = np.minimum(least, sizes // np.maximum(present.sum(axis=1), 1))
+def free_bounds(sizes: Integers, present: NDArray[np.bool_]) -> SizeBounds:
+    """No bound but that every cluster that a task has keeps a row, if the task has one for each."""
+    kept = np.minimum(1, sizes // np.maximum(present.sum(axis=1), 1))
     return SizeBounds(np.where(present, kept[:, None], 0), np.where(present, sizes[:, None], 0))
 
 
 def neutral_bounds(sizes: Integers, clusters: Integers) -> SizeBounds:
-    """No bound but that each of so many clusters of a task keeps ``LEAST_ROWS`` rows."""
-    bounds = free_bounds(sizes, np.arange(clusters.max()) < clusters[:, None], LEAST_ROWS)
+    """No bound but that each of so many clusters of a task keeps a row."""
+    bounds = free_bounds(sizes, np.arange(clusters.max()) < clusters[:, None])
     return replace(bounds, movable=bool(np.ptp(clusters)))
 
 

@@ -37,7 +37,7 @@ class DMTRC(MultitaskClusterer):
         diagonal; "auto" stands for constants. ``lambda1`` may be a mapping task → value.
     coupling : {"auto", "full", "none"} or float, default="auto"
         "full" always learns Ω, "none" clusters every task alone, a number s in [0, 1] shrinks: sΩ + (1−s)I/m, and
-        "auto" couples unless labels of every task alone are clearly better (:mod:`mtclust.choose.coupling`).
+        "auto" couples unless labels of every task alone are better (:mod:`mtclust.choose.coupling`).
         Cutting planes know "full", which "auto" then means, and "none".
     center : {"auto", "task", "all", "aligned"}, default="auto"
         Where the origin lies. "task" centres rows and features within each task: a shift of a whole task changes

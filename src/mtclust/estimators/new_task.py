@@ -21,6 +21,7 @@ import scipy.linalg as sla
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from mtclust.choose.choice import NARROW_RIDGE
 from mtclust.choose.views import is_wide
 from mtclust.core import Array, Integers, Labels
 from mtclust.core.assignment import assign
@@ -272,7 +273,7 @@ def cluster_task(model: MultitaskClusterer, X: Any, sizes: Any) -> NewTask:
         small = problem.coupling.couples_labels and n <= SMALL_SHARE * np.median(np.diff(problem.offsets))
         if small and isinstance(problem, Problem) and problem.kernel.diagonal().max() > 0:
             N = len(known)  # ridge regression on the other tasks
-            z, system = indicators(known, C), problem.kernel[:N, :N] + 0.5 * N * 0.001 * np.eye(N)
+            z, system = indicators(known, C), problem.kernel[:N, :N] + 0.5 * N * NARROW_RIDGE * np.eye(N)
             mean = z.mean(axis=0)
             scores = problem.kernel[N:, :N] @ sla.solve(system, z - mean, assume_a="pos") + mean
             labels = assign(-scores, problem.bounds.lower[m], problem.bounds.upper[m])

@@ -26,7 +26,6 @@ from sklearn.metrics import adjusted_rand_score
 
 from mtclust.core import Array, Labels
 from mtclust.core.labels import (
-    LEAST_ROWS,
     offsets_of,
     parse_sizes,
     proportional,
@@ -104,7 +103,7 @@ def subsample(
     parts = []
     for i in tasks:
         n = int(offsets[i + 1] - offsets[i])
-        k = min(n, max(round(share * n), LEAST_ROWS * n_clusters))
+        k = min(n, max(round(share * n), 2 * n_clusters))
         order = rng.permutation(n)
         if strata is not None:  # rows of every cluster in turn, as many of each as it has
             own = strata[offsets[i] : offsets[i + 1]][order]

@@ -20,10 +20,6 @@ from mtclust.core.matching import pair_counts
 from mtclust.search.problem import SearchOptions
 from mtclust.search.recipe import Outcome
 
-#: a name that clusters have in all tasks is given up in one for more than this many known rows of the task
-_COMMON_NAME = 1.5
-#: what a cluster costs that a task does not have so far, in units of the range of all scores
-_ABSENT = 10.0
 #: relative gap to the best clusters of linked rows at which the integer program may stop, and its seconds at most
 _GAP, _SECONDS = 1e-4, 60.0
 #: times that linked rows are put in place and the others follow, at most
@@ -102,8 +98,8 @@ def with_room(bounds: SizeBounds, counts: Labels, sizes: Labels) -> SizeBounds:
 def ids_after_known(labels: Labels, known: Labels, offsets: Integers, bounds: SizeBounds) -> Labels:
     """New ids (m × C) under which labels agree with most known rows.
 
-    Clusters mean the same in all tasks, so that one naming serves all; a task departs from it where its own known rows
-    say so more than once.
+    Clusters mean the same in all tasks, so that one naming serves all; a task departs from it where more of its own
+    known rows say so.
     """
     m, C = len(offsets) - 1, bounds.n_clusters
     given = known >= 0
@@ -114,7 +110,7 @@ def ids_after_known(labels: Labels, known: Labels, offsets: Integers, bounds: Si
     result = np.empty((m, C), dtype=np.int64)
     for i in range(m):
         wish = pairs[i].astype(np.float64)
-        wish[np.arange(C), common] += _COMMON_NAME
+        wish[np.arange(C), common] += 1e-6
         if not bounds.present[i].all():  # a cluster that the task has for every id that is known there
             wish[np.ix_(bounds.upper[i] > 0, pairs[i].any(axis=0))] += 1e6
         _, result[i] = linear_sum_assignment(-wish)
@@ -126,14 +122,15 @@ def linked_clusters(
 ) -> Labels:
     """Clusters of the linked rows that keep all pairs and have the highest scores in sum; −1 for all other rows.
 
-    Scores (N × C) are −∞ where the task of a row does not have the cluster so far. Clusters that are known (−1
-    elsewhere) are part of the result; a cluster holds at most ``most`` (m × C) linked rows of a task.
+    Scores (N × C) are −∞ where the task of a row does not have the cluster so far: that costs more than all others
+    could gain. Clusters that are known (−1 elsewhere) are part of the result; a cluster holds at most ``most`` (m × C)
+    linked rows of a task.
     """
     rows, groups = links.groups()
     G, C = int(groups.max()) + 1, scores.shape[1]
     finite = scores[np.isfinite(scores)]
     extent = float(np.ptp(finite)) if len(finite) else 0.0
-    own = np.where(np.isfinite(scores[rows]), scores[rows], finite.min(initial=0.0) - _ABSENT * (extent or 1.0))
+    own = np.where(np.isfinite(scores[rows]), scores[rows], finite.min(initial=0.0) - len(rows) * (extent or 1.0))
     gain = np.zeros((G, C))
     np.add.at(gain, groups, own)
     lower, upper = np.zeros((G, C)), np.ones((G, C))
