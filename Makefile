@@ -18,7 +18,7 @@ WORKFLOWS := $(wildcard .github/workflows/*.yml)
 
 help:
 	@echo "make demo   cluster real handwriting on 14 sheets: report, k-means beside it (no download)"
-	@echo "make quick  the tests that notice most mistakes (a minute)"
+	@echo "make quick  the tests that notice most mistakes (less than a minute)"
 	@echo "make test   run the tests"
 	@echo "make lint   ruff (style and security), mypy, known vulnerabilities of dependencies"
 	@echo "make fuzz   property tests on many new cases, 20 000 of them from fit to a loaded copy (MTCLUST_FUZZ=1000000 for more)"
